@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from lab.ledger.rows import KnownKey, Receipt, Row, Story
 from lab.ledger.sorted_keys import SortedKeys
-from surehook.core.errors import NodeBuried
+from surehook.core.errors import NodeEvicted
 from surehook.core.model import (
     LANES,
     Attempt,
@@ -52,7 +52,7 @@ class Book:
         self.endpoints: dict[bytes, Endpoint] = {}
         self.secrets: dict[bytes, Secret] = {}
         self.api_keys: dict[bytes, ApiKey] = {}
-        # nodes that are not buried, and their counters
+        # nodes that are not evicted, and their counters
         self.nodes: dict[bytes, NodeRow] = {}
         self.beats: dict[bytes, int] = {}
         # events, and the instants retention goes by
@@ -100,9 +100,9 @@ class Book:
     # -- the fence --------------------------------------------------------------------------------------
 
     def fence(self, node: bytes) -> None:
-        """Raise NodeBuried unless the node has entered and is not buried."""
+        """Raise NodeEvicted unless the node has entered and is not evicted."""
         if node not in self.nodes:
-            raise NodeBuried(node)
+            raise NodeEvicted(node)
 
     def in_hand(self, delivery: Delivery, node: bytes) -> Row | None:
         """The delivery's row, if this node holds it for the same attempt."""

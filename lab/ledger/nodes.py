@@ -1,4 +1,4 @@
-"""The life of a node: entering, beating, burial. The fence itself is `Book.fence`."""
+"""The life of a node: entering, beating, eviction. The fence itself is `Book.fence`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lab.ledger.rows import Row
 from surehook.core.errors import Problem
 from surehook.core.instants import SECOND_MS
 from surehook.core.model import Attempt, NodeRow
-from surehook.ports.ledger import Burial
+from surehook.ports.ledger import Eviction
 
 # From the fifth time running that a node died holding it, a row waits, against crash loops (DESIGN section 5).
 FREED_PATIENTLY = 4
@@ -45,18 +45,20 @@ class Nodes(Hooked):
         return sorted(self.book.nodes.values(), key=lambda node: node.id)
 
     @writes
-    def bury(self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None) -> Burial:
-        buried, freed = [], 0
+    def evict(
+        self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
+    ) -> Eviction:
+        evicted, freed = [], 0
         for node in sorted(set(nodes)):
             if node not in self.book.nodes:
                 continue
             if judged is not None and judged.get(node, self.book.beats[node]) != self.book.beats[node]:
                 continue
-            buried.append(node)
+            evicted.append(node)
             del self.book.nodes[node], self.book.beats[node]
             freed += self._free((self.book.rows[row] for row in list(self.book.held[node].ascending())), now)
             del self.book.held[node]
-        return Burial(buried, freed)
+        return Eviction(evicted, freed)
 
     @writes
     def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:

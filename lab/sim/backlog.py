@@ -73,8 +73,8 @@ async def pile_up(world: World, ledger: Any) -> None:
     await ledger.record([], node=node, health=[], breakers=[breaker], notices=[], now=EPOCH_MS)
     book.recorded([], node, Recorded([], []), [breaker])
     world.verdicts.stands_open((TENANT, URL))
-    burial = await ledger.bury([node], now=EPOCH_MS)
-    book.did_bury(burial.nodes, burial.freed, EPOCH_MS)
+    eviction = await ledger.evict([node], now=EPOCH_MS)
+    book.did_evict(eviction.nodes, eviction.freed, EPOCH_MS)
     for item in batch:
         for delivery in item.deliveries:
             world.checkers.ages_at[delivery.id] = delivery.born_at + MAX_AGE_S * 1000

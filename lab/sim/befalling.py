@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lab.sim.world import World
 
 
-FREEZE_S = 25.0  # a lease ends within 15 s, and the look that buries comes within 10
+FREEZE_S = 25.0  # a lease ends within 15 s, and the look that evicts comes within 10
 FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
 
 

@@ -83,7 +83,7 @@ class Book:
         self.events: dict[bytes, Event] = {}
         self.rows: dict[bytes, Row] = {}
         self.living: set[bytes] = set()
-        self.buried: set[bytes] = set()
+        self.evicted: set[bytes] = set()
         self.breakers: dict[tuple[str, str], BreakerRow] = {}
         self._words: dict[tuple[str, str], BreakerRow] = {}  # what was written of each one last
         self._closings: dict[tuple[str, str], int] = {}  # generation of each one's last closing
@@ -103,20 +103,20 @@ class Book:
     # -- nodes ------------------------------------------------------------------------------------------
 
     def entered(self, node: bytes) -> None:
-        if node in self.living or node in self.buried:
+        if node in self.living or node in self.evicted:
             self.find(f"node id {node.hex()} was used twice")
         self.living.add(node)
 
-    def did_bury(self, nodes: Iterable[bytes], freed: int, now: int) -> None:
+    def did_evict(self, nodes: Iterable[bytes], freed: int, now: int) -> None:
         count = 0
         for node in nodes:
             self.living.discard(node)
-            self.buried.add(node)
+            self.evicted.add(node)
             for row_id in sorted(self.held.pop(node, ())):
                 count += 1
                 self._interrupt(self.rows[row_id], now)
         if count != freed:
-            self.find(f"a burial freed {freed} deliveries where {count} were held")
+            self.find(f"an eviction freed {freed} deliveries where {count} were held")
 
     def freed(self, row_ids: Iterable[bytes], node: bytes, now: int) -> None:
         for row_id in row_ids:
@@ -329,7 +329,7 @@ class Book:
     def _fenced(self, node: bytes, call: str) -> None:
         if node not in self.living:
             self.find(
-                f"{call} by node {node.hex()}, which is {'buried' if node in self.buried else 'unknown'}"
+                f"{call} by node {node.hex()}, which is {'evicted' if node in self.evicted else 'unknown'}"
             )
 
     def _known(self, row_id: bytes) -> Row | None:

@@ -33,7 +33,7 @@ GARBAGE_EVERY = 50_000  # objects: a world makes them by the thousand, and is go
 MUST_FIRE = (
     "accepted", "refused", "request", "died", "blow-kill", "blow-power", "blow-ledger_death", "blow-stop", "blow-freeze",
     "blow-step", "stall", "fault", "mood", "dns", "order-pause", "order-delete", "order-rotate", "order-resend",
-    "order-cancel", "order-replay", "fact-nodes.buried", "fact-breaker.opened", "fact-breaker.closed",
+    "order-cancel", "order-replay", "fact-nodes.evicted", "fact-breaker.opened", "fact-breaker.closed",
     "fact-endpoint.failure", "fact-delivery.dead", "fact-delivery.overdue",
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ from surehook.ports.reading import Room
 HOT = frozenset({"accept", "claim", "claim_others", "claim_ids", "unpark", "park", "release", "record"})
 WRITING = HOT | {
     "beat",
-    "bury",
+    "evict",
     "free",
     "end",
     "end_endpoint",
@@ -270,19 +270,19 @@ class SimLedger:
         self._book.entered(node.id)
         self._homes[node.id] = self._process
 
-    def _saw_bury(self, burial: Any, nodes: Any, *, now: int, judged: Any = None) -> None:
-        freed = burial.freed
-        self._trace.note("ledger", f"{self._process.name} bury {len(burial.nodes)} frees {freed}")
-        self._book.did_bury(burial.nodes, freed, now)
+    def _saw_evict(self, eviction: Any, nodes: Any, *, now: int, judged: Any = None) -> None:
+        freed = eviction.freed
+        self._trace.note("ledger", f"{self._process.name} evict {len(eviction.nodes)} frees {freed}")
+        self._book.did_evict(eviction.nodes, freed, now)
         if freed and self._honest and self._leaving() and set(nodes) <= set(self.identities):
             self._book.find(f"{self._process.name} stopped in order and left {freed} deliveries behind")
-        for node in set(burial.nodes).difference(judged or (), self.identities):
+        for node in set(eviction.nodes).difference(judged or (), self.identities):
             if node in self._homes and self._homes[node].alive:
                 self._book.find(
-                    f"{self._process.name} buried {self._homes[node].name}, which lives, unjudged"
+                    f"{self._process.name} evicted {self._homes[node].name}, which lives, unjudged"
                 )
-        if set(burial.nodes) & set(self.identities) and not self._leaving():
-            self._book.find(f"{self._process.name} buried itself, and nobody had judged it dead")
+        if set(eviction.nodes) & set(self.identities) and not self._leaving():
+            self._book.find(f"{self._process.name} evicted itself, and nobody had judged it dead")
 
     def _saw_accept(self, receipt: Any, batch: Any, *, node: bytes, **rest: Any) -> None:
         rows = sum(len(incoming.deliveries) for incoming in batch)

@@ -9,7 +9,7 @@ nobody's promise.
 Every callback belongs to the process whose context it was scheduled in (`PROCESS`, a context variable, so
 tasks and timers inherit it without knowing). A dead process's callbacks are never run again, and those of
 a frozen one wait until it thaws. CPython runs the `finally` blocks of a coroutine that is thrown away;
-`bury` does that at once, in one place, and drops whatever those blocks try to schedule. What they do
+`evict` does that at once, in one place, and drops whatever those blocks try to schedule. What they do
 through an adapter the adapter must drop by asking `process.alive`.
 
 This leans on loop internals (`_run_once`, `_ready`, `Handle._run`) that are the same on CPython 3.11 to
@@ -112,11 +112,11 @@ class SimLoop(asyncio.BaseEventLoop):
         self._timers: list[_Instant] = []  # a heap
         self._still = 0
         self._inline_executor = inline_executor
-        self._burying = False
+        self._evicting = False
         self._graves: list[Process] = []
         self._current: Process | None = None
         self._tasks: WeakValueDictionary[int, asyncio.Task[Any]] = WeakValueDictionary()
-        self._buried: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._evicted: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._spawned = 0
         self.set_exception_handler(_remember)
 
@@ -154,7 +154,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 if ready:
                     self._collect()
                 while self._graves:
-                    self._bury(self._graves.pop())
+                    self._evict(self._graves.pop())
             if self._stopping:
                 return
 
@@ -268,13 +268,13 @@ class SimLoop(asyncio.BaseEventLoop):
                 if not task.done():
                     task.cancel()
 
-    def _bury(self, process: Process) -> None:
+    def _evict(self, process: Process) -> None:
         """Throw the dead process's coroutines away now, so that their `finally` blocks run here and touch nothing."""
-        self._burying = True
+        self._evicting = True
         try:
             for _, task in sorted(process.tasks.items()):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                self._buried.add(task)
+                self._evicted.add(task)
                 heard = task._fut_waiter  # type: ignore[attr-defined]
                 if heard is not None and heard.done() and not heard.cancelled():
                     heard.exception()  # the answer came, and the process died before it was read
@@ -285,7 +285,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     coro.close()
             process.held.clear()
         finally:
-            self._burying = False
+            self._evicting = False
             self._ready.clear()
 
     # -- asyncio ---------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class SimLoop(asyncio.BaseEventLoop):
         task = super().create_task(coro, name=name, context=context, **rest)
         self._spawned += 1
         self._tasks[self._spawned] = task
-        if self._burying:
+        if self._evicting:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         if process is not None:
             process.tasks[self._spawned] = task
@@ -307,7 +307,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> events.TimerHandle:
         timer = events.TimerHandle(when, callback, args, self, context)
-        if self._burying:
+        if self._evicting:
             timer.cancel()
         else:
             instant = _Instant(when)
@@ -352,7 +352,7 @@ def _remember(loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
     assert isinstance(loop, SimLoop)
     process = loop._current
     culprit = failure.get("task") or failure.get("future")
-    if loop._burying or (process is not None and not process.alive) or culprit in loop._buried:
+    if loop._evicting or (process is not None and not process.alive) or culprit in loop._evicted:
         return
     loop.failures.append(failure)
 
@@ -375,7 +375,7 @@ def _close(loop: SimLoop) -> None:
             left = [
                 task
                 for _, task in sorted(loop._tasks.items())
-                if not task.done() and task not in loop._buried
+                if not task.done() and task not in loop._evicted
             ]
             if not left:
                 break
@@ -388,7 +388,7 @@ def _close(loop: SimLoop) -> None:
     finally:
         rest = Process("what refused to end")
         rest.tasks.update({number: task for number, task in loop._tasks.items() if not task.done()})
-        loop._bury(rest)
+        loop._evict(rest)
         loop.close()
 
 

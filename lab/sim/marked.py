@@ -20,7 +20,7 @@ from surehook.core.model import LANES, Delivery, Lane, Settled
 from surehook.ledgers.late import LATE_MS, LateRows
 from surehook.ledgers.postgres.marks import BEGINNING, Marks
 from surehook.ledgers.postgres.under_way import UnderWay
-from surehook.ports.ledger import ANY_SIZE, AcceptResult, Burial, Incoming, Recorded
+from surehook.ports.ledger import ANY_SIZE, AcceptResult, Eviction, Incoming, Recorded
 
 
 class MarkedLedger:
@@ -94,14 +94,14 @@ class MarkedLedger:
         )
         return result
 
-    async def bury(
+    async def evict(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
-    ) -> Burial:
+    ) -> Eviction:
         held = [id for node in nodes for id in await self._inner.held(node, limit=1 << 30)]
-        burial = await self._inner.bury(nodes, now=now, judged=judged)
+        eviction = await self._inner.evict(nodes, now=now, judged=judged)
         self._note(held, now)
         self._lower(held)
-        return burial
+        return eviction
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         await self._inner.free(ids, node=node, now=now)

@@ -3,7 +3,7 @@
 Nothing else goes wrong in such a world, and its receivers answer at once. One node accepts, another sends, so that what
 is ready lies in the ledger until it is claimed, and some of it becomes visible seconds after the instant it is due for. All
 the same it is claimed within `CLAIMED_S` of its commit, times not counted in which commits stand still. In some of them a
-worker freezes and is buried: what it held is claimed as soon after that.
+worker freezes and is evicted: what it held is claimed as soon after that.
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ def _replays(
 
 DAYS_S = 9 * 86_400  # three such steps one way stay within retention: what age ends is not lost
 LEDGER_CALLS = (
-    "accept", "record", "claim", "unpark", "park", "bury", "enter", "beat", "free", "release", "mark_overdue",
+    "accept", "record", "claim", "unpark", "park", "evict", "enter", "beat", "free", "release", "mark_overdue",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from surehook.core.errors import (
     LedgerBroken,
     LedgerFull,
     LedgerUnavailable,
-    NodeBuried,
+    NodeEvicted,
     Overloaded,
     Problem,
     TenantOverloaded,
@@ -35,7 +35,7 @@ from tests.api.house import House
         (LedgerUnavailable("locked"), 503, "ledger_unavailable", "1"),
         (LedgerBroken("EIO"), 503, "ledger_unavailable", "1"),
         (LedgerFull("floor"), 503, "disk_full", "30"),
-        (NodeBuried(b"x"), 503, "ledger_unavailable", "1"),
+        (NodeEvicted(b"x"), 503, "ledger_unavailable", "1"),
         (CommitUnknown("x"), 503, "ledger_unavailable", "1"),  # of a call that only reads
         (Problem("not_found", "no", status=404), 404, "not_found", None),
         (Problem("made_up_code", "no", status=418), 418, "made_up_code", None),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surehook.core import envelope, ids
-from surehook.core.errors import CommitUnknown, LedgerUnavailable, NodeBuried
+from surehook.core.errors import CommitUnknown, LedgerUnavailable, NodeEvicted
 from surehook.core.model import RETRY
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.ledger import Taken
@@ -526,7 +526,7 @@ def test_an_event_whose_commit_is_unknown_does_not_fan_out_anew(told: bool) -> N
     in_house(story)
 
 
-@pytest.mark.parametrize("then", [LedgerUnavailable("gone"), NodeBuried(b"n" * 16)])
+@pytest.mark.parametrize("then", [LedgerUnavailable("gone"), NodeEvicted(b"n" * 16)])
 def test_an_event_whose_commit_was_lost_is_in_doubt_whatever_comes_then(then: Exception) -> None:
     """What the ledger said last is no word about the commit before: it may be in the book."""
 
@@ -659,14 +659,14 @@ def test_a_restart_after_a_crash_sends_again_what_the_dead_node_held() -> None:
     in_house(story, stops=False)
 
 
-def test_a_buried_node_forgets_its_memory_and_goes_on_under_a_new_id() -> None:
+def test_an_evicted_node_forgets_its_memory_and_goes_on_under_a_new_id() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = HANGS
         await house.endpoint(policy="insigner")
         await house.publish(3)
         await house.wait(1)
         before = house.engine.node.id
-        assert (await house.ledger.bury([before], now=house.clock.now())).freed == 3
+        assert (await house.ledger.evict([before], now=house.clock.now())).freed == 3
         house.receivers.scripts[A] = answers(200)
         await house.wait(5)
         assert house.engine.node.id != before
@@ -790,7 +790,7 @@ def test_what_falls_due_for_an_endpoint_that_is_gone_ends_at_once() -> None:
     in_house(story, settings=EngineSettings(slots_retry=1, claim_ahead_s=5.0))
 
 
-def test_a_node_is_buried_when_what_it_hands_back_has_arrived() -> None:
+def test_a_node_is_evicted_when_what_it_hands_back_has_arrived() -> None:
     async def story(house: House) -> None:
         done: list[str] = []
 
@@ -806,7 +806,7 @@ def test_a_node_is_buried_when_what_it_hands_back_has_arrived() -> None:
             setattr(house.ledger, name, told)
 
         watched("release", takes_s=1)
-        watched("bury")
+        watched("evict")
         await house.endpoint(policy=SHORT)
         house.receivers.scripts[A] = answers(500)
         await house.publish()
@@ -822,6 +822,6 @@ def test_a_node_is_buried_when_what_it_hands_back_has_arrived() -> None:
         row.due_at += 600_000  # as if taken out of parking: the ledger keeps it until its time is near
         house.engine.arrivals.take([row])
         await house.engine.stop()
-        assert done == ["release", "bury"]
+        assert done == ["release", "evict"]
 
     in_house(story, stops=False)

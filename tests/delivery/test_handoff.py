@@ -169,8 +169,8 @@ def test_a_queue_that_does_not_flow_does_not_stop_idle_workers() -> None:
     in_firm(story)
 
 
-def test_a_tide_that_does_not_come_out_tells_a_queue_that_stands_still() -> None:
-    """Sooner than the tides that do not come at all, so that a busy machine has time to spare before its bound."""
+def test_a_watermark_that_does_not_come_out_tells_a_queue_that_stands_still() -> None:
+    """Sooner than the watermarks that do not come at all, so that a busy machine has time to spare before its bound."""
 
     async def story(firm: SimFirm) -> None:
         firm.broker.trouble.lost = 1.0
@@ -179,7 +179,9 @@ def test_a_tide_that_does_not_come_out_tells_a_queue_that_stands_still() -> None
         assert firm.sent == 10
         firm.broker.trouble.lost = 0.0
         await firm.house.wait(sweep.WATERMARK_S + 2 * link.MARKS_S)
-        assert not any(worker.handoff.may_claim() for worker in firm.workers), "a tide came: it flows again"
+        assert not any(worker.handoff.may_claim() for worker in firm.workers), (
+            "a watermark came: it flows again"
+        )
 
     in_firm(story)
 
@@ -189,7 +191,7 @@ def test_a_tide_that_does_not_come_out_tells_a_queue_that_stands_still() -> None
 def test_a_broker_that_stands_still_stops_nothing_for_longer_than_fifteen_seconds(
     alarm: bool, lanes: tuple[Lane, ...]
 ) -> None:
-    """No connection breaks, and new ones come to nothing or prove nothing: only a confirm or a tide says that it moves."""
+    """No connection breaks, and new ones come to nothing or prove nothing: only a confirm or a watermark says that it moves."""
 
     async def story(firm: SimFirm) -> None:
         firm.broker.stand_still(*lanes, alarm=alarm)
@@ -206,7 +208,7 @@ def test_a_broker_that_stands_still_stops_nothing_for_longer_than_fifteen_second
             "once it is known, work is claimed at once, and a new line does not change that"
         )
         firm.broker.come_back()
-        await firm.house.wait(70)  # the rarest tides
+        await firm.house.wait(70)  # the rarest watermarks
         await firm.publish(20)
         await firm.house.wait(2)
         assert firm.sent == 56
@@ -222,7 +224,7 @@ def test_a_long_queue_is_never_filled_twice() -> None:
         copies = firm.broker.copies(0)
         assert len(copies) == 150
         assert set(copies.values()) == {1}
-        assert len(firm.broker.queues[0]) < 150 + 3600 / 40, "tides become rare where nobody takes them"
+        assert len(firm.broker.queues[0]) < 150 + 3600 / 40, "watermarks become rare where nobody takes them"
 
     in_firm(story, workers=0)
 
@@ -402,5 +404,5 @@ def test_whatever_the_broker_does_everything_is_delivered_once(seed: int) -> Non
 def test_a_parcel_is_read_as_it_was_written() -> None:
     ids = [bytes([n]) * 16 for n in range(100)]
     assert parcel.decode(parcel.encode_ids(ids)) == ids
-    assert parcel.decode(parcel.encode_tide(1 << 40)) == parcel.Tide(1 << 40)
+    assert parcel.decode(parcel.encode_watermark(1 << 40)) == parcel.Watermark(1 << 40)
     assert parcel.decode(parcel.encode_ids(ids) + bytes(16)) is None

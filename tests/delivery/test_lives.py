@@ -1,4 +1,4 @@
-"""A node is buried and goes on under a new id: nothing that its former life began, heard late, touches what it holds now."""
+"""A node is evicted and goes on under a new id: nothing that its former life began, heard late, touches what it holds now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from surehook.core.errors import LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerUnavailable, NodeEvicted
 from surehook.core.model import FIRST, NodeRow
 from surehook.delivery.settings import EngineSettings
 from tests.delivery.house import House, answers, in_house
@@ -20,7 +20,7 @@ PATIENT = {
     "schedule": {"fixed": [4]},
     "jitter": None,
 }
-LATE_S = 5.0  # after the next beat, which tells of a burial
+LATE_S = 5.0  # after the next beat, which tells of an eviction
 
 
 def late(house: House, name: str, node: bytes) -> None:
@@ -37,8 +37,8 @@ def late(house: House, name: str, node: bytes) -> None:
     setattr(house.ledger, name, call)
 
 
-async def bury(house: House, node: bytes) -> int:
-    return (await house.ledger.bury([node], now=house.clock.now())).freed
+async def evict(house: House, node: bytes) -> int:
+    return (await house.ledger.evict([node], now=house.clock.now())).freed
 
 
 def test_a_refusal_that_is_heard_late_does_not_end_the_next_life() -> None:
@@ -48,7 +48,7 @@ def test_a_refusal_that_is_heard_late_does_not_end_the_next_life() -> None:
         first = house.engine.node.id
         late(house, "record", first)
         await house.publish()
-        assert await bury(house, first) == 1
+        assert await evict(house, first) == 1
         await house.wait(3)
         second = house.engine.node.id
         assert second != first
@@ -76,12 +76,12 @@ def test_a_refusal_from_between_two_lives_does_not_end_the_next() -> None:
         async def late(*args: Any, **named: Any) -> Any:
             try:
                 return await beat(*args, **named)
-            except NodeBuried:
+            except NodeEvicted:
                 await asyncio.sleep(LATE_S)
                 raise
 
         house.ledger.enter, house.ledger.beat = slow, late  # type: ignore[method-assign]
-        await bury(house, house.engine.node.id)
+        await evict(house, house.engine.node.id)
         await house.wait(4 * LATE_S)
         assert entered == [house.engine.node.id]
 
@@ -102,7 +102,7 @@ def test_results_of_a_former_life_are_not_written_in_the_next() -> None:
         await house.publish(3)  # one is being written, two wait for it
         await house.wait(0.1)
         house.receivers.scripts[A] = answers(200, after=3.0)
-        assert await bury(house, house.engine.node.id) == 3
+        assert await evict(house, house.engine.node.id) == 3
         await house.wait(20)
         assert (
             len(house.receivers.calls) == 6
@@ -116,7 +116,7 @@ def test_results_of_a_former_life_are_not_written_in_the_next() -> None:
 
 @pytest.mark.parametrize("away_s", [2.5, 5.0])
 def test_what_a_former_life_meant_to_park_is_not_parked_in_the_next(away_s: float) -> None:
-    """One is sent at a time, a second each, from the burial on. The ledger is back for parking while the third is under
+    """One is sent at a time, a second each, from the eviction on. The ledger is back for parking while the third is under
     way, or the fifth."""
 
     async def story(house: House) -> None:
@@ -134,7 +134,7 @@ def test_what_a_former_life_meant_to_park_is_not_parked_in_the_next(away_s: floa
             await house.set(endpoint, status="paused")
             await house.wait(0.01)
             await house.set(endpoint, status="active")
-        assert await bury(house, house.engine.node.id) == 5
+        assert await evict(house, house.engine.node.id) == 5
         await house.wait(30)
         assert len(house.receivers.calls) == 6
         assert await house.states() == {"delivered": 5}
@@ -149,7 +149,7 @@ def test_what_was_born_leased_in_a_former_life_is_not_sent_for_it_in_the_next() 
         late(house, "accept", first)
         publishing = asyncio.ensure_future(house.publish())
         await house.wait(0.1)
-        assert await bury(house, first) == 1
+        assert await evict(house, first) == 1
         await house.wait(3)
         assert len(house.receivers.calls) == 1
         await publishing
@@ -169,7 +169,7 @@ def test_what_a_former_life_claimed_is_not_sent_for_it_in_the_next() -> None:
         late(town, "claim", first)
         await town.wait(1.5)  # a poll
         assert town.calls("worker") == 0
-        assert await bury(town, first) == 3
+        assert await evict(town, first) == 3
         await town.wait(3 * LATE_S)
         assert worker.node.id != first
         assert town.calls("worker") == 3
@@ -194,7 +194,7 @@ def test_what_is_heard_on_the_way_into_the_next_life_is_not_sent_for_it() -> Non
         await town.publish(3)
         late(town, "claim", first)
         await town.wait(1.5)  # a poll
-        assert await bury(town, first) == 3
+        assert await evict(town, first) == 3
         town.ledger.time = slow  # type: ignore[method-assign]
         await town.wait(2)
         town.ledger.time = time  # type: ignore[method-assign]
@@ -206,8 +206,8 @@ def test_what_is_heard_on_the_way_into_the_next_life_is_not_sent_for_it() -> Non
     in_town(story, hears=False, api=API, worker=FIRST_ONLY)
 
 
-@pytest.mark.parametrize("buried", [False, True])
-def test_what_a_former_life_took_out_of_parking_is_not_sent_for_it_in_the_next(buried: bool) -> None:
+@pytest.mark.parametrize("evicted", [False, True])
+def test_what_a_former_life_took_out_of_parking_is_not_sent_for_it_in_the_next(evicted: bool) -> None:
     async def story(house: House) -> None:
         endpoint = await house.endpoint()
         await house.set(endpoint, status="paused")
@@ -217,10 +217,10 @@ def test_what_a_former_life_took_out_of_parking_is_not_sent_for_it_in_the_next(b
         late(house, "unpark", first)
         await house.set(endpoint, status="active")
         await house.wait(0.1)
-        if buried:
-            assert await bury(house, first) == 3
+        if evicted:
+            assert await evict(house, first) == 3
         await house.wait(3)
-        assert len(house.receivers.calls) == 3 * buried
+        assert len(house.receivers.calls) == 3 * evicted
         await house.wait(3 * LATE_S)
         assert len(house.receivers.calls) == 3
         assert await house.states() == {"delivered": 3}
@@ -229,7 +229,7 @@ def test_what_a_former_life_took_out_of_parking_is_not_sent_for_it_in_the_next(b
 
 
 def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
-    """It looks at 0.1, 0.3, 0.8, 1.8 and 3.8 s. The row is leased unheard before the fourth, freed by the burial, and on its
+    """It looks at 0.1, 0.3, 0.8, 1.8 and 3.8 s. The row is leased unheard before the fourth, freed by the eviction, and on its
     way to the next life at the fifth."""
 
     async def story(town: Town) -> None:
@@ -250,7 +250,7 @@ def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
         now = town.clock.now()
         assert len(await claim(FIRST, node=first, limit=1, due_by=now, now=now)) == 1
         await town.wait(0.15)
-        assert await bury(town, first) == 1
+        assert await evict(town, first) == 1
         await town.wait(20)
         assert worker.node.id != first
         assert worker.reconciler.released == 0
@@ -262,7 +262,7 @@ def test_what_a_former_life_missed_is_not_lost_in_the_next() -> None:
 TROUBLE = {"engine.failed", "engine.stop_failed", "loop.failed"}
 
 
-def test_a_node_that_others_bury_while_it_leaves_ends_in_order() -> None:
+def test_a_node_that_others_evict_while_it_leaves_ends_in_order() -> None:
     async def story(house: House) -> None:
         house.receivers.scripts[A] = answers(200, after=3.0)
         await house.endpoint(policy=PATIENT)
@@ -270,7 +270,7 @@ def test_a_node_that_others_bury_while_it_leaves_ends_in_order() -> None:
         await house.wait(0.1)
         leaving = asyncio.ensure_future(house.engine.stop())
         await house.wait(0.5)
-        assert await bury(house, house.engine.node.id) == 3
+        assert await evict(house, house.engine.node.id) == 3
         await leaving
         assert house.engine.failure is None
         assert not TROUBLE & set(house.facts.names)
@@ -278,19 +278,19 @@ def test_a_node_that_others_bury_while_it_leaves_ends_in_order() -> None:
     in_house(story, stops=False)
 
 
-def test_a_beat_that_meets_the_nodes_own_burial_is_no_failure() -> None:
+def test_a_beat_that_meets_the_nodes_own_eviction_is_no_failure() -> None:
     """Loops go on until it is written that the node has left."""
 
     async def story(house: House) -> None:
-        burying = house.ledger.bury
+        evicting = house.ledger.evict
 
         async def slowly(*args: Any, **named: Any) -> Any:
             try:
-                return await burying(*args, **named)
+                return await evicting(*args, **named)
             finally:
                 await house.wait(3)
 
-        house.ledger.bury = slowly
+        house.ledger.evict = slowly
         await house.engine.stop()
         assert house.engine.failure is None
         assert not TROUBLE & set(house.facts.names)

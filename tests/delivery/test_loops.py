@@ -12,7 +12,7 @@ import pytest
 
 from lab.sim.clock import SimClock
 from lab.sim.loop import SimLoop, run
-from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeEvicted
 from surehook.delivery import retry_end
 from surehook.delivery.batch import Batches
 from surehook.delivery.chores import CHORES_MAX, WAITING_MAX, Chores
@@ -91,7 +91,7 @@ def test_after_a_good_while_the_first_pause_is_short_again() -> None:
 @pytest.mark.parametrize(
     ("error", "begins_again", "said_as"),
     [
-        (NodeBuried(b"n" * 16), True, []),
+        (NodeEvicted(b"n" * 16), True, []),
         (LedgerBroken("fsync"), False, []),
         (ValueError("a defect"), False, ["loop.failed"]),
     ],
@@ -140,7 +140,7 @@ def test_a_write_is_tried_until_it_is_answered_and_at_once_where_nobody_knows_it
     in_loops(story)
 
 
-@pytest.mark.parametrize("error", [NodeBuried(b"n" * 16), LedgerBroken("fsync")])
+@pytest.mark.parametrize("error", [NodeEvicted(b"n" * 16), LedgerBroken("fsync")])
 def test_a_write_that_is_refused_for_good_is_told_to_the_node(error: Exception) -> None:
     async def story(loops: Loops, said: Said) -> None:
         async def write() -> None:

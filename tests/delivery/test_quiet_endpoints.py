@@ -79,7 +79,7 @@ def test_only_endpoints_that_had_work_have_queues() -> None:
     in_house(story)
 
 
-def test_a_shutdown_and_a_burial_build_nothing_for_endpoints_that_had_no_work() -> None:
+def test_a_shutdown_and_an_eviction_build_nothing_for_endpoints_that_had_no_work() -> None:
     async def story(house: House) -> None:
         quiet = [
             await house.endpoint(f"https://quiet.example/{number}", types=("other",)) for number in range(20)

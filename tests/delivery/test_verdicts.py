@@ -211,7 +211,7 @@ async def half_open(house: House, *, others: int = 0) -> bytes:
 def test_an_evicted_node_drops_its_probe() -> None:
     async def story(house: House) -> None:
         endpoint = await half_open(house)
-        await house.ledger.bury([house.engine.node.id], now=house.clock.now())
+        await house.ledger.evict([house.engine.node.id], now=house.clock.now())
         house.receivers.scripts[OLD] = answers(200)
         await house.wait(30)
         assert await house.states() == {"delivered": 3}
@@ -268,7 +268,7 @@ def test_a_verdict_that_an_eviction_kept_from_the_ledger_does_not_stay_in_memory
         endpoint = await house.endpoint(OLD, policy=PATIENT)
         await house.publish(1)
         await house.wait(0.4)
-        await house.ledger.bury([house.engine.node.id], now=house.clock.now())
+        await house.ledger.evict([house.engine.node.id], now=house.clock.now())
         house.receivers.scripts[OLD] = answers(200)
         await house.wait(30)
         assert house.route(endpoint).status == "active"

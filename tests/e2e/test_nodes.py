@@ -198,7 +198,7 @@ def test_a_frozen_worker_sends_nothing_that_was_taken_over(start: Start, sink: S
     assert 10 <= time.monotonic() - frozen_at <= 25
     before = sink.count().answered
     os.kill(one.pid, signal.SIGCONT)
-    until(lambda: '"node.buried"' in log(one), "it happens", 20)
+    until(lambda: '"node.evicted"' in log(one), "it happens", 20)
     until(one.api.ready, "it happens", 20)
     assert sink.count().answered == before
     publish(api, 200)

@@ -117,10 +117,10 @@ async def test_a_deleted_queue_ends_the_line_of_who_takes_and_of_who_sends(broke
         await channel.queue_delete(queue_name(FIRST))
     assert "queue" in await taking.lost()
     with pytest.raises(BrokerAway):
-        await sending.publish([parcel.encode_tide(1)])
+        await sending.publish([parcel.encode_watermark(1)])
     await sending.lost()
     again = await RabbitBroker(broker).connect(FIRST)
-    await again.publish([parcel.encode_tide(1)])
+    await again.publish([parcel.encode_watermark(1)])
     for line in (taking, sending, again):
         await line.close()
 
@@ -161,7 +161,9 @@ async def test_a_message_that_comes_back_too_often_is_dropped_and_its_work_goes_
                 message = await queue.get(fail=False)
                 if message is not None:
                     await message.reject(requeue=True)
-            assert (await channel.get_queue(queue_name(FIRST))).declaration_result.message_count <= 1, "tides"
+            assert (await channel.get_queue(queue_name(FIRST))).declaration_result.message_count <= 1, (
+                "watermarks"
+            )
         await firm.hire()
         await all_delivered(firm, 1, within_s=5 * sweep.WATERMARK_S)
 
@@ -172,7 +174,7 @@ async def test_a_queue_with_other_arguments_is_used_as_it_is(broker: str) -> Non
     async with admin(broker) as channel:
         await channel.declare_queue(queue_name(FIRST), durable=True)
     line = await RabbitBroker(broker).connect(FIRST)
-    await line.publish([parcel.encode_tide(7)])
+    await line.publish([parcel.encode_watermark(7)])
     taken: list[Parcel] = []
     await line.consume(taken.append, prefetch=1)
     await until(lambda: bool(taken))

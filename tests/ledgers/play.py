@@ -124,10 +124,10 @@ class Play:
     def beat(self) -> Call:
         return Call("beat", (self._node(), self.pick(1_000)), {"now": self.now})
 
-    def bury(self) -> Call:
+    def evict(self) -> Call:
         node = self._node()
         judged = {node: self.model.book.beats.get(node, 0) - self.pick(2)} if self._chance(2) else None
-        return Call("bury", ([node],), {"now": self.now, "judged": judged})
+        return Call("evict", ([node],), {"now": self.now, "judged": judged})
 
     def free(self) -> Call:
         node = self._node()
@@ -392,7 +392,7 @@ class Play:
 PRUNE_ALL = "prune until nothing is left"
 
 _SELDOM = [
-    Play.enter, Play.bury, Play.free, Play.end, Play.end_endpoint, Play.add_endpoint, Play.change_endpoint,
+    Play.enter, Play.evict, Play.free, Play.end, Play.end_endpoint, Play.add_endpoint, Play.change_endpoint,
     Play.remove_endpoint, Play.rotate_secret, Play.add_event_type, Play.change_event_type, Play.add_tenant,
     Play.remove_tenant, Play.add_key, Play.dismiss, Play.add_replay, Play.advance_replay,
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from surehook.core.errors import NodeBuried
+from surehook.core.errors import NodeEvicted
 from surehook.ports.ledger import AcceptResult
 
 from .desk import ALL, Desk
@@ -54,25 +54,25 @@ async def test_claims_at_once_share_the_rows(desk: Desk) -> None:
 
 
 async def test_one_call_that_fails_takes_no_other_with_it(desk: Desk) -> None:
-    """A buried node, a stale fan-out and a row that cannot be stored stand between good ones in the line."""
-    buried = await desk.new_node()
-    await desk.ledger.bury([buried], now=NOW)
+    """An evicted node, a stale fan-out and a row that cannot be stored stand between good ones in the line."""
+    evicted = await desk.new_node()
+    await desk.ledger.evict([evicted], now=NOW)
     done, waiting = await desk.hold_one(), await desk.hold_one()
     good = [desk.make.incoming(desk.endpoint) for _ in range(4)]
     bad = desk.make.incoming(desk.endpoint, event={"subject": "\ud800"})
     answers: list[Any] = await asyncio.gather(
         _accept(desk, good[0]),
-        _accept(desk, desk.make.incoming(desk.endpoint), node=buried),
+        _accept(desk, desk.make.incoming(desk.endpoint), node=evicted),
         _accept(desk, good[1]),
         desk.record(desk.make.delivered(done)),
         _accept(desk, bad, good[2]),
-        desk.record(desk.make.delivered(waiting), node=buried),
+        desk.record(desk.make.delivered(waiting), node=evicted),
         _accept(desk, desk.make.incoming(desk.endpoint), version=-1),
         desk.record(desk.make.failed(waiting, due_at=NOW)),
         _accept(desk, good[3]),
         return_exceptions=True,
     )
-    assert [type(answers[place]) for place in (1, 5)] == [NodeBuried, NodeBuried]
+    assert [type(answers[place]) for place in (1, 5)] == [NodeEvicted, NodeEvicted]
     assert [answers[place].taken[0].fresh for place in (0, 2, 8)] == [True] * 3
     assert [taken.problem for taken in answers[4].taken] == ["unstorable", None]
     assert answers[6].stale

@@ -89,7 +89,7 @@ async def test_a_lease_takes_the_mark_off(office: Desk) -> None:
     assert await over(office, lane=RETRY, due_by=NOW + 5) == [fourth.id]
 
 
-async def test_marks_older_than_the_last_tide_are_lost_and_handed_over_again(office: Desk) -> None:
+async def test_marks_older_than_the_last_watermark_are_lost_and_handed_over_again(office: Desk) -> None:
     old = await office.publish_one()
     await over(office)
     await watermark(office)
@@ -102,7 +102,7 @@ async def test_marks_older_than_the_last_tide_are_lost_and_handed_over_again(off
     assert await over(office) == [young.id]
 
 
-async def test_without_its_tide_no_mark_is_lost(office: Desk) -> None:
+async def test_without_its_watermark_no_mark_is_lost(office: Desk) -> None:
     await office.publish_one()
     await over(office)
     for _ in range(10):
@@ -110,7 +110,7 @@ async def test_without_its_tide_no_mark_is_lost(office: Desk) -> None:
     assert await over(office) == []
 
 
-async def test_a_later_tide_stands_for_those_before_it(office: Desk) -> None:
+async def test_a_later_watermark_stands_for_those_before_it(office: Desk) -> None:
     row = await office.publish_one()
     await over(office)
     await office.ledger.end_epoch(FIRST, node=office.node, now=NOW)
@@ -118,7 +118,7 @@ async def test_a_later_tide_stands_for_those_before_it(office: Desk) -> None:
     assert await over(office) == [row.id]
 
 
-async def test_tides_that_were_never_sent_or_come_again_change_nothing(office: Desk) -> None:
+async def test_watermarks_that_were_never_sent_or_come_again_change_nothing(office: Desk) -> None:
     await office.publish_one()
     await over(office)
     await watermark(office)
@@ -135,7 +135,7 @@ async def test_lanes_have_generations_of_their_own(office: Desk) -> None:
     assert (marks.epoch, marks.passed) == (1, 0)
 
 
-async def test_one_node_sweeps_until_it_resigns_or_is_buried(office: Desk) -> None:
+async def test_one_node_sweeps_until_it_resigns_or_is_evicted(office: Desk) -> None:
     second, third = await office.new_node(), await office.new_node()
     row = await office.publish_one()
     assert await over(office, limit=0) == []
@@ -146,7 +146,7 @@ async def test_one_node_sweeps_until_it_resigns_or_is_buried(office: Desk) -> No
     await office.ledger.resign(FIRST, node=office.node, now=NOW)
     assert await over(office, node=second) == [row.id]
     assert await over(office, node=third) is None
-    await office.ledger.bury([second], now=NOW)
+    await office.ledger.evict([second], now=NOW)
     assert await over(office, node=third) == []
     assert await over(office, lane=RETRY) == [], "lanes have sweepers of their own"
 
@@ -157,5 +157,5 @@ async def test_what_a_dead_node_held_is_handed_over(office: Desk) -> None:
     await over(office)
     await office.ledger.claim_ids([row.id for row in rows], node=other, now=NOW)
     assert await over(office) == []
-    await office.ledger.bury([other], now=NOW)
+    await office.ledger.evict([other], now=NOW)
     assert sorted(await over(office)) == sorted(row.id for row in rows)

@@ -47,7 +47,7 @@ def test_a_book_that_is_opened_again_is_the_same(
         await again.open(now=NOW)
         assert await _everything(again) == before
         assert [node.id for node in await again.nodes()] == [desk.node]
-        assert (await again.bury([desk.node], now=NOW)).freed == 1
+        assert (await again.evict([desk.node], now=NOW)).freed == 1
         await again.close()
 
     runner.run(scenario())

@@ -1,4 +1,4 @@
-"""The lease is a fence: what a buried node cannot do, and what its burial frees."""
+"""The lease is a fence: what an evicted node cannot do, and what its eviction frees."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from surehook.core.errors import NodeBuried
+from surehook.core.errors import NodeEvicted
 from surehook.core.model import Delivery
 
 from .desk import ALL, Desk
@@ -30,9 +30,9 @@ async def test_a_beat_is_seen_by_the_other_nodes(desk: Desk) -> None:
     assert counters == {desk.node: 7, other: 3}
 
 
-async def test_a_buried_node_has_no_counter_and_is_no_node(desk: Desk) -> None:
+async def test_an_evicted_node_has_no_counter_and_is_no_node(desk: Desk) -> None:
     other = await desk.new_node()
-    await desk.ledger.bury([other], now=NOW)
+    await desk.ledger.evict([other], now=NOW)
     assert set(await desk.ledger.beat(desk.node, 1, now=NOW)) == {desk.node}
     assert [node.id for node in await desk.ledger.nodes()] == [desk.node]
 
@@ -72,28 +72,28 @@ FENCED: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("call", FENCED.values(), ids=FENCED.keys())
-@pytest.mark.parametrize("entered", [True, False], ids=["buried", "never entered"])
+@pytest.mark.parametrize("entered", [True, False], ids=["evicted", "never entered"])
 async def test_a_node_that_is_not_alive_writes_nothing(desk: Desk, call: Call, entered: bool) -> None:
-    """Whole calls fail: the row that it held stays as the burial left it."""
+    """Whole calls fail: the row that it held stays as the eviction left it."""
     other = await desk.new_node() if entered else desk.make.node().id
     held = await desk.publish_one(held=True, node=other if entered else None)
     parked = await desk.publish_one(parked="breaker")
     if entered:
-        await desk.ledger.bury([other], now=NOW)
+        await desk.ledger.evict([other], now=NOW)
     before = [await desk.ledger.open_delivery(one.id) for one in (held, parked)]
     history = await desk.ledger.attempts(held.id)
-    with pytest.raises(NodeBuried):
+    with pytest.raises(NodeEvicted):
         await call(desk, held, other)
     assert [await desk.ledger.open_delivery(one.id) for one in (held, parked)] == before
     assert await desk.ledger.attempts(held.id) == history
     assert await desk.ledger.held_count(other) == 0
 
 
-async def test_burial_frees_what_the_node_held_and_says_how_much(desk: Desk) -> None:
+async def test_eviction_frees_what_the_node_held_and_says_how_much(desk: Desk) -> None:
     other = await desk.new_node()
     mine = await desk.hold_one()
     theirs = [await desk.publish_one(held=True, node=other) for _ in range(3)]
-    assert (await desk.ledger.bury([other], now=NOW)).freed == 3
+    assert (await desk.ledger.evict([other], now=NOW)).freed == 3
     assert [await desk.state(one) for one in theirs] == ["scheduled"] * 3
     assert await desk.state(mine) == "sending"
     assert await desk.ledger.held_count(other) == 0
@@ -101,7 +101,7 @@ async def test_burial_frees_what_the_node_held_and_says_how_much(desk: Desk) -> 
 
 async def test_a_freed_delivery_keeps_its_time_and_its_place_in_the_schedule(desk: Desk) -> None:
     held = await desk.hold_one(due_at=NOW - 700)
-    await desk.ledger.bury([desk.node], now=NOW + SECOND)
+    await desk.ledger.evict([desk.node], now=NOW + SECOND)
     row, holder = await desk.row(held)
     assert (row.due_at, row.attempt, row.lane, holder) == (NOW - 700, 1, 0, None)
     assert row.freed == 1
@@ -109,7 +109,7 @@ async def test_a_freed_delivery_keeps_its_time_and_its_place_in_the_schedule(des
 
 async def test_a_freed_delivery_shows_an_interrupted_entry_that_is_no_attempt(desk: Desk) -> None:
     held = await desk.hold_one()
-    await desk.ledger.bury([desk.node], now=NOW + SECOND)
+    await desk.ledger.evict([desk.node], now=NOW + SECOND)
     (entry,) = await desk.ledger.attempts(held.id)
     assert (entry.kind, entry.number, entry.started_at, entry.outcome) == (
         "interrupted",
@@ -121,21 +121,21 @@ async def test_a_freed_delivery_shows_an_interrupted_entry_that_is_no_attempt(de
     assert (view.state, view.attempts) == ("scheduled", 0)
 
 
-async def test_a_second_burial_frees_nothing(desk: Desk) -> None:
+async def test_a_second_eviction_frees_nothing(desk: Desk) -> None:
     await desk.hold_one()
-    assert (await desk.ledger.bury([desk.node], now=NOW)).freed == 1
-    assert (await desk.ledger.bury([desk.node, desk.make.id()], now=NOW)).freed == 0
+    assert (await desk.ledger.evict([desk.node], now=NOW)).freed == 1
+    assert (await desk.ledger.evict([desk.node, desk.make.id()], now=NOW)).freed == 0
 
 
-async def test_several_nodes_are_buried_in_one_call(desk: Desk) -> None:
+async def test_several_nodes_are_evicted_in_one_call(desk: Desk) -> None:
     other = await desk.new_node()
     await desk.hold_one()
     await desk.publish_one(held=True, node=other)
-    assert (await desk.ledger.bury([desk.node, other], now=NOW)).freed == 2
+    assert (await desk.ledger.evict([desk.node, other], now=NOW)).freed == 2
     assert await desk.ledger.nodes() == []
 
 
-async def test_a_node_that_has_beaten_since_it_was_judged_is_not_buried(desk: Desk) -> None:
+async def test_a_node_that_has_beaten_since_it_was_judged_is_not_evicted(desk: Desk) -> None:
     """Frozen for longer than its lease and awake again, it relies on that beat, and sends."""
     silent, awake = await desk.new_node(), await desk.new_node()
     held = [await desk.publish_one(held=True, node=node) for node in (silent, awake)]
@@ -143,23 +143,23 @@ async def test_a_node_that_has_beaten_since_it_was_judged_is_not_buried(desk: De
     for node, counter in judged.items():
         await desk.ledger.beat(node, counter, now=NOW)
     await desk.ledger.beat(awake, 8, now=NOW)
-    burial = await desk.ledger.bury([silent, awake], now=NOW, judged=judged)
-    assert (burial.nodes, burial.freed) == ([silent], 1)
+    eviction = await desk.ledger.evict([silent, awake], now=NOW, judged=judged)
+    assert (eviction.nodes, eviction.freed) == ([silent], 1)
     assert [await desk.state(one) for one in held] == ["scheduled", "sending"]
     assert set(await desk.ledger.beat(awake, 9, now=NOW)) == {desk.node, awake}
-    with pytest.raises(NodeBuried):
+    with pytest.raises(NodeEvicted):
         await desk.ledger.beat(silent, 4, now=NOW)
 
 
-async def test_without_a_judgement_a_burial_does_not_ask_for_beats(desk: Desk) -> None:
+async def test_without_a_judgement_an_eviction_does_not_ask_for_beats(desk: Desk) -> None:
     other = await desk.new_node()
     await desk.ledger.beat(other, 5, now=NOW)
-    assert (await desk.ledger.bury([other], now=NOW, judged={desk.node: 0})).nodes == [other]
+    assert (await desk.ledger.evict([other], now=NOW, judged={desk.node: 0})).nodes == [other]
 
 
 async def _die_holding(desk: Desk, held: Delivery, times: int) -> None:
     for _ in range(times):
-        await desk.ledger.bury([desk.node], now=NOW)
+        await desk.ledger.evict([desk.node], now=NOW)
         desk.node = await desk.new_node()
         await desk.claim(held.lane, due_by=NOW + 60 * SECOND)
 
@@ -167,7 +167,7 @@ async def _die_holding(desk: Desk, held: Delivery, times: int) -> None:
 async def test_from_the_fifth_time_running_a_freed_delivery_waits_ten_seconds(desk: Desk) -> None:
     held = await desk.hold_one()
     for time in range(1, 7):
-        await desk.ledger.bury([desk.node], now=NOW)
+        await desk.ledger.evict([desk.node], now=NOW)
         row, _ = await desk.row(held)
         assert (row.freed, row.due_at) == (time, NOW if time < 5 else NOW + 10 * SECOND)
         desk.node = await desk.new_node()
@@ -213,7 +213,7 @@ async def test_held_lists_what_the_book_says_a_node_holds_oldest_first(desk: Des
     assert await desk.ledger.held_count(desk.make.id()) == 0
 
 
-async def test_forgotten_rows_are_freed_like_a_burial_of_these_rows_alone(desk: Desk) -> None:
+async def test_forgotten_rows_are_freed_like_an_eviction_of_these_rows_alone(desk: Desk) -> None:
     forgotten, kept = await desk.hold_one(), await desk.hold_one()
     other = await desk.new_node()
     theirs = await desk.publish_one(held=True, node=other)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.ledger.ledger import MemoryLedger
-from surehook.core.errors import NodeBuried, Problem
+from surehook.core.errors import NodeEvicted, Problem
 from tests.budget import examples
 
 from .adapters import ADAPTERS, Adapter
@@ -31,7 +31,7 @@ async def _answer(call: Call, ledger: Any) -> Any:
         if call.name == "end_endpoint":
             return await _until_nothing_is_left(call, ledger)
         return plain(await call.on(ledger))
-    except (NodeBuried, Problem) as refusal:
+    except (NodeEvicted, Problem) as refusal:
         return type(refusal).__name__, getattr(refusal, "code", None)
 
 

@@ -74,7 +74,7 @@ class Program:
 
     def pids(self) -> list[int]:
         """Its processes."""
-        bury()
+        evict()
         return working_in(self.place)
 
     def alive(self) -> bool:
@@ -88,7 +88,7 @@ class Program:
         while self.alive() and time.monotonic() < end:
             time.sleep(LOOK_S)
         kill_all(self.place)
-        bury()
+        evict()
 
     def kill(self) -> int:
         """SIGKILL for all of them at once; nanoseconds of the monotonic clock just before."""
@@ -105,7 +105,7 @@ class Program:
         signal_all(self.place, signal.SIGCONT)
 
 
-def bury() -> None:
+def evict() -> None:
     """Take note of children that have ended."""
     Program._children[:] = [child for child in Program._children if child.poll() is None]
 

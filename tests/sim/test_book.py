@@ -135,17 +135,17 @@ def test_a_second_end_is_seen():
     assert "ended as cancelled and then as dead" in made.findings[0]
 
 
-def test_a_write_by_a_buried_node_is_seen():
+def test_a_write_by_an_evicted_node_is_seen():
     made = book()
-    made.did_bury([NODE], 1, 0)
+    made.did_evict([NODE], 1, 0)
     assert made.findings == []
     made.released([delivery()], NODE)
-    assert "which is buried" in made.findings[0]
+    assert "which is evicted" in made.findings[0]
 
 
-def test_a_burial_that_frees_too_few_is_seen():
+def test_an_eviction_that_frees_too_few_is_seen():
     made = book()
-    made.did_bury([NODE], 0, 0)
+    made.did_evict([NODE], 0, 0)
     assert "freed 0" in made.findings[0]
 
 

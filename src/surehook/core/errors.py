@@ -7,7 +7,7 @@
     │   │   ├── LedgerFull      the disk is at its floor; nothing was written
     │   │   ├── LedgerBroken    a commit failed in a way that makes the handle untrustworthy; stop
     │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
-    │   └── NodeBuried          this node was judged dead; forget everything and start as a new one
+    │   └── NodeEvicted          this node was judged dead; forget everything and start as a new one
     ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
     │   ├── TenantOverloaded    a tenant has filled its part of it; answered 429 with Retry-After, at once
     │   └── TooManyCalls        callers of the API have as many outgoing calls under way as they may; 429 as well
@@ -60,14 +60,14 @@ class LedgerBroken(LedgerUnavailable):
     """A commit failed so that the handle must not be trusted again; the process should end."""
 
 
-class NodeBuried(LedgerError):
+class NodeEvicted(LedgerError):
     """Another node judged this one dead and freed its work; it must begin again under a new id.
 
     `node` is the id that the ledger does not know: a call may be answered when its node has already begun anew.
     """
 
     def __init__(self, node: bytes) -> None:
-        super().__init__(f"node {node.hex()} is buried or never entered")
+        super().__init__(f"node {node.hex()} is evicted or never entered")
         self.node = node
 
 

@@ -34,7 +34,7 @@ from surehook.core.errors import (
     LedgerBroken,
     LedgerError,
     LedgerUnavailable,
-    NodeBuried,
+    NodeEvicted,
     Overloaded,
     Problem,
 )
@@ -247,7 +247,7 @@ class Accept:
             self._give_back(waiting)
             if not waiting.is_answered:
                 waiting.refuse(told)
-        if isinstance(error, LedgerBroken | NodeBuried):
+        if isinstance(error, LedgerBroken | NodeEvicted):
             self._node.fail(error)
 
     async def _commit(self, batch: list[Waiting], *, is_quick: bool) -> None:
@@ -368,7 +368,7 @@ class Accept:
         """A delivery is in the book, and dispatch does not get it. `left` gathers the lanes of what is not ours to
         send."""
         if delivery.held:
-            delivery.held = False  # we were buried before it came here: it is free again
+            delivery.held = False  # we were evicted before it came here: it is free again
             self._dispatch.memory.let_go(route, delivery)
             left.add(delivery.lane)
         elif delivery.parked is not None:

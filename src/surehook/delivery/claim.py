@@ -148,7 +148,7 @@ class Claim:
             else:
                 rows = await self._ledger.claim_others(lane, skip=skip, fresh=fresh, **asked)
             if not self._node.is_still(node):
-                return False  # buried before the answer came: they are free again
+                return False  # evicted before the answer came: they are free again
             self._arrivals.take(rows)
         self._tell_of_retries(rows)
         if rows and (skip is not None or not look.crowd):  # the crowd's rows say nothing about hints

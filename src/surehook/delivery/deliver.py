@@ -85,7 +85,7 @@ class Deliver:
         self._permit = node.permit()
 
     def forget(self) -> None:
-        """This node was buried: whatever is under way belongs to somebody else now, probes as well."""
+        """This node was evicted: whatever is under way belongs to somebody else now, probes as well."""
         self._permit = self._node.permit()
         for flight in self.flights:
             if flight.probe is not None:
@@ -208,7 +208,7 @@ class Deliver:
             return
         try:
             self.flights.remove(flight)
-        except KeyError:  # this node was buried meanwhile: others have it, and its slots are free
+        except KeyError:  # this node was evicted meanwhile: others have it, and its slots are free
             self._dispatch.memory.let_go(flight.route, flight.delivery)
             self._dispatch.finished(flight.route, flight.lane, suspect=flight.suspect)
             return

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from surehook.core import ids
 from surehook.core.envelope import EventIn
-from surehook.core.errors import LedgerError, NodeBuried, Problem
+from surehook.core.errors import LedgerError, NodeEvicted, Problem
 from surehook.delivery.breaker_board import breaker_views
 from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.managing import BreakerView
@@ -26,7 +26,7 @@ class Engine(Parts):
     # -- start and stop ---------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Enter the book, bury what is dead, load the configuration, and begin."""
+        """Enter the book, evict what is dead, load the configuration, and begin."""
         keep = self.loops.keep
         await self.ledger.open(now=self.clock.now())
         await self.membership.enter()
@@ -76,8 +76,8 @@ class Engine(Parts):
             try:
                 async with asyncio.timeout(self.settings.grace_s + STOP_S):
                     await self.shutdown.wind_down(self._leasing)
-            except NodeBuried:  # by another node, which has freed all that was to be handed back
-                self.telemetry.fact("node.buried", node=ids.text(ids.NODE, self.node.id))
+            except NodeEvicted:  # by another node, which has freed all that was to be handed back
+                self.telemetry.fact("node.evicted", node=ids.text(ids.NODE, self.node.id))
                 self.shutdown.forget()
             except (LedgerError, TimeoutError) as error:
                 self.telemetry.fact("engine.stop_failed", error=str(error) or "out of time")

@@ -14,7 +14,7 @@ from surehook.ports.telemetry import Telemetry
 
 
 class Evictions:
-    """Buries nodes in the ledger, and lets everybody look for what that frees."""
+    """Evicts nodes in the ledger, and lets everybody look for what that frees."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class Evictions:
         self._peers = peers
 
     def begin(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
-        """Beside the beats, which a burial of many rows must not hold up."""
-        self._loops.do("bury", lambda: self.evict(nodes, judged))
+        """Beside the beats, which an eviction of many rows must not hold up."""
+        self._loops.do("evict", lambda: self.evict(nodes, judged))
 
     async def evict(self, nodes: list[bytes], judged: Mapping[bytes, int]) -> None:
         """Free what these nodes hold. `judged`: the counters by which those were judged that were only silent."""
-        burial = await self._ledger.bury(nodes, now=self._clock.now(), judged=judged)
-        self._telemetry.fact("nodes.buried", nodes=len(burial.nodes), freed=burial.freed)
-        if burial.nodes:
+        eviction = await self._ledger.evict(nodes, now=self._clock.now(), judged=judged)
+        self._telemetry.fact("nodes.evicted", nodes=len(eviction.nodes), freed=eviction.freed)
+        if eviction.nodes:
             self._orphans.look_everywhere()  # what those knew is gone with them
-        if burial.freed:
+        if eviction.freed:
             self._looks.wake()
             self._peers.work()

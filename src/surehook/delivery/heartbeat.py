@@ -4,7 +4,7 @@ Every second a node raises its counter in the book and reads everybody's. Its ow
 after the *start* of its last committed beat, on its own boot-time clock; a request may begin only while five
 are left. Another node is judged dead when its counter stood still through fifteen seconds of our own unbroken
 beats: a gap of more than three seconds in those starts every count anew, so that neither a ledger that was
-away nor our own freeze buries anybody; and the burial asks once more whether it stands still, since a node may wake up and
+away nor our own freeze evicts anybody; and the eviction asks once more whether it stands still, since a node may wake up and
 beat, and send on that lease, between the two. A freeze of ours cannot outlive the judgement either: the lease we
 wake up with is over before the others' count is.
 

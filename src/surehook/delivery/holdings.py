@@ -100,7 +100,7 @@ class Holdings:
         self.suspected.set()
 
     def forget(self) -> None:
-        """This node was buried: what was missing was freed, and is leased anew without having been let go."""
+        """This node was evicted: what was missing was freed, and is leased anew without having been let go."""
         self._missing.clear()
         if self._opened is not None:
             self._opened.forget()

@@ -8,7 +8,7 @@ ten-second look (`compare`) a reason.
 Two looks make sure, and time is no part of it. A row is lost when both saw it held and memory had it at
 neither, while every call that was leasing rows at the first had ended before the second, and nothing let the
 row go meanwhile. Were it in the hands of such a call, that call would have brought it; were it leased anew,
-it was let go before. It is freed as a burial would free it.
+it was let go before. It is freed as an eviction would free it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from surehook.core.errors import LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerUnavailable, NodeEvicted
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.node import Node
@@ -100,7 +100,7 @@ class LeaseReconciler:
     async def _answered(self) -> bool:
         try:
             await self._look()
-        except NodeBuried:
+        except NodeEvicted:
             self._holdings.none_missing()  # freed with all the rest; who writes next learns of it
         except LedgerUnavailable:
             return False

@@ -4,7 +4,7 @@ Every loop of an engine, and every piece of work that nobody waits for, runs her
 
     it returns               it was told to stop, or is done
     the ledger is away       `outage` hears of it; it begins again after a pause that doubles up to `AGAIN_MOST_S`
-    this node was buried     the node is told, and begins again under a new id; so does the work
+    this node was evicted     the node is told, and begins again under a new id; so does the work
     anything else            a defect, or a ledger that cannot be trusted: said, and the engine fails
 
 A process that ends is started anew by its supervisor. One that went on without one of its parts would hold leases,
@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeEvicted
 from surehook.delivery.node import Node
 from surehook.delivery.outage import Outage
 from surehook.ports.clock import Clock
@@ -104,13 +104,13 @@ class Loops:
 
     async def persist(self, name: str, write: Callable[[], Awaitable[T]]) -> T:
         """Do a write that memory holds deliveries for until the ledger has answered it. Its outcome may be unknown: then it is
-        done again at once, as what is written already is written once. Raises NodeBuried and LedgerBroken, which the node
+        done again at once, as what is written already is written once. Raises NodeEvicted and LedgerBroken, which the node
         has been told of."""
         backoff = RetryPause(self._clock, WRITE_FIRST_S, WRITE_MOST_S)
         while True:
             try:
                 return await write()
-            except (NodeBuried, LedgerBroken) as error:
+            except (NodeEvicted, LedgerBroken) as error:
                 self._node.fail(error)
                 raise
             except CommitUnknown:
@@ -139,7 +139,7 @@ class Loops:
             try:
                 await run()
                 return
-            except (NodeBuried, LedgerUnavailable) as error:
+            except (NodeEvicted, LedgerUnavailable) as error:
                 if self._clock.boot() - began >= WELL_S:
                     backoff.reset()
                 if not self._goes_on(name, error):
@@ -153,14 +153,14 @@ class Loops:
     async def _once(self, name: str, work: Run) -> None:
         try:
             await work()
-        except (NodeBuried, LedgerUnavailable) as error:
+        except (NodeEvicted, LedgerUnavailable) as error:
             self._goes_on(name, error)
         except Exception as error:
             self.defect(name, error)
 
-    def _goes_on(self, name: str, error: NodeBuried | LedgerUnavailable) -> bool:
+    def _goes_on(self, name: str, error: NodeEvicted | LedgerUnavailable) -> bool:
         """Tell whether the work may begin again after this trouble."""
-        if isinstance(error, NodeBuried | LedgerBroken):
+        if isinstance(error, NodeEvicted | LedgerBroken):
             self._node.fail(error)
         else:
             self.outage.met(name, error)

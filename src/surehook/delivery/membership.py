@@ -49,7 +49,7 @@ class Membership:
         self._looks = looks
 
     async def enter(self) -> None:
-        """Begin a life: a row in the ledger, the burial of those who are seen to be dead, a first beat.
+        """Begin a life: a row in the ledger, the eviction of those who are seen to be dead, a first beat.
 
         Until the ledger has the new id, and from before anything is waited for, this node goes by an id that nobody ever
         enters. By it is told what was asked in a former life and is heard from now on; and what is asked in between, and
@@ -70,7 +70,7 @@ class Membership:
         await self._heartbeat.beat()
 
     async def run(self) -> None:
-        """Answer each burial of this node, for ever: forget what others have now, and enter under a new id. A node that is
+        """Answer each eviction of this node, for ever: forget what others have now, and enter under a new id. A node that is
         leaving has nothing left to hand back."""
         node = self._node
         while True:
@@ -84,7 +84,7 @@ class Membership:
                 node.evicted.clear()
 
     async def _begin_again(self) -> None:
-        self._telemetry.fact("node.buried", node=ids.text(ids.NODE, self._node.id))
+        self._telemetry.fact("node.evicted", node=ids.text(ids.NODE, self._node.id))
         self._shutdown.forget()
         self._heartbeat.restart()
         await self.enter()

@@ -1,6 +1,6 @@
 """This process among the nodes of its ledger: its identity, its lease, its life and its failure, in one object.
 
-Every part that writes as this node, or sends under its lease, is handed it. A node that others have judged dead was buried
+Every part that writes as this node, or sends under its lease, is handed it. A node that others have judged dead was evicted
 by them: what it held belongs to somebody else, and this process goes on under a new id (`delivery/membership.py`). So an
 answer that comes late is asked of by `is_still`: the rows it brings are ours only where the node that asked still is.
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from surehook.core import model
-from surehook.core.errors import NodeBuried
+from surehook.core.errors import NodeEvicted
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
 from surehook.ports.telemetry import Telemetry
@@ -49,9 +49,9 @@ class Node:
         return asked == self.id
 
     def fail(self, error: BaseException) -> None:
-        """Take note of trouble that no loop can mend: this node was buried, or the ledger said no for good and the
+        """Take note of trouble that no loop can mend: this node was evicted, or the ledger said no for good and the
         process should end."""
-        if isinstance(error, NodeBuried):
+        if isinstance(error, NodeEvicted):
             if self.is_still(error.node):  # else a former one was, which is known
                 self.evicted.set()
             return

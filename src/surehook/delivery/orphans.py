@@ -8,7 +8,7 @@ result was on its way, or its node had not heard. By its due time a claim finds 
 who gave rows back look once more whether the endpoints are there, and ask only then: whatever was deleted before
 this is known by now, and who deletes one after it walks over rows that are in the book.
 
-What a process knew of that dies with it, and who frees rows does not know their endpoints. So one that starts, buries another or
+What a process knew of that dies with it, and who frees rows does not know their endpoints. So one that starts, evicts another or
 frees rows after a lost answer looks once at the endpoints of all rows that nobody holds.
 """
 

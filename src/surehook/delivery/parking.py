@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from surehook.core.errors import LedgerBroken, NodeBuried
+from surehook.core.errors import LedgerBroken, NodeEvicted
 from surehook.core.model import Delivery
 from surehook.delivery.batch import Batches
 from surehook.delivery.claim_looks import ClaimLooks
@@ -75,7 +75,7 @@ class Parking:
         await self._batches.drained()
 
     def forget(self) -> list[tuple[EndpointState, Delivery]]:
-        """This node was buried: what is on its way into parking was freed."""
+        """This node was evicted: what is on its way into parking was freed."""
         return [(route, delivery) for route, delivery, _ in self._batches.forget()]
 
     def held_ids(self) -> list[bytes]:
@@ -88,7 +88,7 @@ class Parking:
         for _, delivery, reason in batch:
             by_reason.setdefault(reason, []).append(delivery)
         for reason, deliveries in by_reason.items():
-            with suppress(NodeBuried, LedgerBroken):
+            with suppress(NodeEvicted, LedgerBroken):
                 # others have them, or nobody will: none is here any more
                 await self._loops.persist("park", partial(self._park, deliveries, reason, node))
         for route, delivery, reason in batch:

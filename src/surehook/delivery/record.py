@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from surehook.core import ids, outcome
 from surehook.core.breaker import Breaker, Change
 from surehook.core.delivery import Decision
-from surehook.core.errors import LedgerBroken, NodeBuried
+from surehook.core.errors import LedgerBroken, NodeEvicted
 from surehook.core.model import (
     BreakerRow,
     Delivery,
@@ -214,7 +214,7 @@ class Record:
                     notices=notices, now=self._clock.now(),
                 ),
             )  # fmt: skip
-        except NodeBuried:
+        except NodeEvicted:
             self._unsay(health)
             # What was found out about receivers holds whoever writes it down.
             self._breakers = breakers | self._breakers
@@ -255,7 +255,7 @@ class Record:
         self._loops.defect("record", error)
 
     def forget(self) -> list[tuple[EndpointState, Delivery]]:
-        """This node was buried: what it has not written yet was freed, and may be in hand again when it could be."""
+        """This node was evicted: what it has not written yet was freed, and may be in hand again when it could be."""
         self._unsay(self._health)
         self._health = {}
         return [(route, result.delivery) for route, result in self._batches.forget()]

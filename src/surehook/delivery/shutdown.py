@@ -4,7 +4,7 @@ The loops that lease rows finish the call in hand (rows whose lease nobody knew 
 waits for its commit is answered, what was not begun is handed back, requests under way may finish within the
 grace time, and their results are written. What is still under way then is aborted: unsent, it is handed back
 as well; begun, it is freed as unknown, and its history says `interrupted`. Last, when errands that hand rows back are done, the
-node buries its own row.
+node evicts its own row.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Shutdown:
             await self._clock.sleep(0.001)
         if self._handoff is not None:
             await self._handoff.close()  # what has to be told while we live
-        await self._ledger.bury([self._node.id], now=self._clock.now())
+        await self._ledger.evict([self._node.id], now=self._clock.now())
 
     def forget(self) -> None:
-        """This node was buried, and what it has in memory belongs to others now."""
+        """This node was evicted, and what it has in memory belongs to others now."""
         self._dispatch.pause()
         self._node.end_life()
         self._deliver.forget()

@@ -217,7 +217,7 @@ class TakeBack:
                 node=node, limit=limit, now=self._clock.now(), size=size, restart=restart,
             )  # fmt: skip
             if not self._node.is_still(node):
-                return [], 0  # buried before the answer came: they are free again
+                return [], 0  # evicted before the answer came: they are free again
             if queue:
                 return rows, self._arrivals.take(rows, out_of_parking=True)
             for delivery in rows:

@@ -54,7 +54,7 @@ class Timers:
         return [key for _, key, _, _ in self._heap]
 
     def drain(self) -> list[tuple[EndpointState, Delivery]]:
-        """Take everything out (shutdown, burial)."""
+        """Take everything out (shutdown, eviction)."""
         taken = [(route, delivery) for _, _, route, delivery in self._heap]
         self._heap.clear()
         self._arm()

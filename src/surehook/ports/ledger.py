@@ -1,6 +1,6 @@
 """The sender's ledger: everything that is written on the way of an event. Batches only.
 
-Every writing call takes the node that writes and fails whole with `NodeBuried` when that node has been
+Every writing call takes the node that writes and fails whole with `NodeEvicted` when that node has been
 evicted; rows are changed only where `holder` is this node and `attempt` is the one in hand. `now` is an
 argument down to the SQL. A call either commits everything it reports or raises:
 
@@ -8,7 +8,7 @@ argument down to the SQL. A call either commits everything it reports or raises:
     LedgerBroken       a commit failed in a way that makes this handle untrustworthy; the process should end
     CommitUnknown      the connection was lost while committing; the caller runs the same batch again. A lease cannot be
                        run again: the caller looks for rows that it holds here and nowhere else (`held`)
-    NodeBuried         forget everything in memory and begin again under a new node id
+    NodeEvicted         forget everything in memory and begin again under a new node id
 
 `receipts.py` keeps what receivers report later, a part of this port. `registry.py` holds configuration and management,
 `reading.py` the lists: one object implements all three.
@@ -63,8 +63,8 @@ class Taken(Struct, gc=False):
     problem: str | None = None
 
 
-class Burial(Struct, gc=False):
-    """Answer to `bury`: the nodes that were evicted, in order, and how many rows were freed."""
+class Eviction(Struct, gc=False):
+    """Answer to `evict`: the nodes that were evicted, in order, and how many rows were freed."""
 
     nodes: list[bytes]
     freed: int
@@ -173,9 +173,9 @@ class Ledger(Receipts, Protocol):
         """All nodes that are not evicted, this one included."""
         ...
 
-    async def bury(
+    async def evict(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
-    ) -> Burial:
+    ) -> Eviction:
         """Evict the nodes: mark them dead and free what they hold, in one transaction. `judged` are the counters by which
         the nodes were judged: one that has beaten since is alive, relies on its new lease, and is left alone.
 

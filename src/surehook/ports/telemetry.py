@@ -7,5 +7,5 @@ from typing import Any, Protocol
 
 class Telemetry(Protocol):
     def fact(self, name: str, **fields: Any) -> None:
-        """Something worth a log line: `breaker.opened`, `ledger.away`, `node.buried`, …"""
+        """Something worth a log line: `breaker.opened`, `ledger.away`, `node.evicted`, …"""
         ...

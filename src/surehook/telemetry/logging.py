@@ -16,7 +16,7 @@ from surehook.telemetry.lines import Lines, Records
 
 ERRORS = frozenset({"engine.failed", "loop.failed"})  # the process stops, or a part of it has
 WARNINGS = (
-    "failed", "away", "buried", "evicted", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak",
+    "failed", "away", "evicted", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak",
     "began", "reached", "refused", "sending_paused", "stalled", "unserved",
 )  # fmt: skip
 

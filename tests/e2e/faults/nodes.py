@@ -42,7 +42,7 @@ def kill_nodes(run: Run, dice: random.Random, kills: int, *, stays_dead: int | N
         if number == stays_dead:
             victim = dice.choice(run.fleet.workers)
             at = victim.kill()
-            # A start would bury the dead node at once, and nothing else tells of a rescue.
+            # A start would evict the dead node at once, and nothing else tells of a rescue.
             time.sleep(2 * SEEN_S)
             run.hits.append(Hit(at, at, at, "seen"))
             victim.start()

@@ -156,13 +156,13 @@ async def test_a_window_is_not_taken_for_written_by_another_nodes_line(
 
 
 @BOTH
-async def test_a_burial_whose_commit_was_lost_is_run_again(
+async def test_an_eviction_whose_commit_was_lost_is_run_again(
     desk: Desk, cut: Desk, proxy: CuttingProxy, when: Any
 ) -> None:
     other = await desk.new_node()
     held = await desk.publish_one(held=True, node=other)
     proxy.cut_at(COMMIT, when=when)
-    await _again(lambda: cut.ledger.bury([other], now=NOW))
+    await _again(lambda: cut.ledger.evict([other], now=NOW))
     assert await desk.state(held) == "scheduled"
     assert await desk.kinds(held) == [("interrupted", 1)]
 

@@ -10,11 +10,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from surehook.core.errors import LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerUnavailable, NodeEvicted
 from surehook.core.model import Delivery, EndpointHealth
 from surehook.ledgers.postgres import lookback
 from surehook.ledgers.postgres.ledger import PostgresLedger
-from surehook.ports.ledger import AcceptResult, Burial, Incoming
+from surehook.ports.ledger import AcceptResult, Eviction, Incoming
 from tests.ledgers.desk import ALL, Desk
 from tests.ledgers.making import NOW
 
@@ -60,12 +60,12 @@ async def test_two_nodes_that_claim_at_once_get_each_row_once(desk: Desk, other:
         assert await desk.ledger.held_count(one.node) == len(rows)
 
 
-async def test_what_a_buried_node_had_sent_writes_nothing_once_another_holds_it(
+async def test_what_an_evicted_node_had_sent_writes_nothing_once_another_holds_it(
     desk: Desk, other: Desk
 ) -> None:
     """A node that was frozen while its work was given away wakes up and records."""
     held = [await desk.hold_one() for _ in range(3)]
-    assert (await other.ledger.bury([desk.node], now=NOW)).freed == 3
+    assert (await other.ledger.evict([desk.node], now=NOW)).freed == 3
     theirs = await other.claim()
     assert {row.id for row in theirs} == {row.id for row in held}
     for call in (
@@ -74,69 +74,71 @@ async def test_what_a_buried_node_had_sent_writes_nothing_once_another_holds_it(
         desk.ledger.release(held, node=desk.node, now=NOW),
         desk.claim(),
     ):
-        with pytest.raises(NodeBuried):
+        with pytest.raises(NodeEvicted):
             await call
     assert [await desk.kinds(row) for row in held] == [[("interrupted", 1)]] * 3
     assert await other.ledger.held_count(other.node) == 3
     assert (await other.record(*[desk.make.delivered(row) for row in theirs])).lost == []
 
 
-async def test_a_burial_waits_for_what_the_node_is_writing(desk: Desk, other: Desk, beside: Any) -> None:
+async def test_an_eviction_waits_for_what_the_node_is_writing(desk: Desk, other: Desk, beside: Any) -> None:
     """The node's transaction has passed the fence and not yet committed: its result holds, and nothing is freed."""
     held = await desk.hold_one()
     await beside.execute("begin")
     await beside.execute("select from delivery where id = $1 for update", held.id)
     recording = asyncio.ensure_future(desk.record(desk.make.delivered(held)))
     await _until_someone_waits(beside, 1)
-    burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW))
+    evicting = asyncio.ensure_future(other.ledger.evict([desk.node], now=NOW))
     await _until_someone_waits(beside, 2)
     await beside.execute("commit")
     assert (await recording).lost == []
-    assert (await burying).freed == 0
+    assert (await evicting).freed == 0
     assert await desk.kinds(held) == [("attempt", 1)]
 
 
-async def test_a_node_accepts_nothing_after_its_burial_has_begun(
+async def test_a_node_accepts_nothing_after_its_eviction_has_begun(
     desk: Desk, other: Desk, beside: Any
 ) -> None:
-    """Burial holds the node's row and has not committed: whoever comes to the fence waits, and fails whole."""
+    """Eviction holds the node's row and has not committed: whoever comes to the fence waits, and fails whole."""
     await beside.execute("begin")
     await beside.execute("update node set buried_at = $1 where id = $2", NOW, desk.node)
     item = desk.make.incoming(desk.endpoint, held=True)
     accepting = asyncio.ensure_future(_accept(desk, item))
     await _until_someone_waits(beside, 1)
     await beside.execute("commit")
-    with pytest.raises(NodeBuried):
+    with pytest.raises(NodeEvicted):
         await accepting
     assert await other.ledger.event(item.event.id) is None
 
 
-async def test_a_beat_that_meets_a_burial_waits_and_hears_of_it(desk: Desk, other: Desk, beside: Any) -> None:
-    """The burial has judged and not committed: a beat that only looked at what was committed would renew the lease."""
+async def test_a_beat_that_meets_an_eviction_waits_and_hears_of_it(
+    desk: Desk, other: Desk, beside: Any
+) -> None:
+    """The eviction has judged and not committed: a beat that only looked at what was committed would renew the lease."""
     await desk.ledger.beat(desk.node, 1, now=NOW)
     await beside.execute("begin")
     await beside.execute("select from node where id = $1 for share", desk.node)  # as a node that is recording
-    burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW, judged={desk.node: 1}))
+    evicting = asyncio.ensure_future(other.ledger.evict([desk.node], now=NOW, judged={desk.node: 1}))
     await _until_someone_waits(beside, 1)
     beating = asyncio.ensure_future(desk.ledger.beat(desk.node, 2, now=NOW))
     await _until_someone_waits(beside, 2)
     await beside.execute("commit")
-    assert (await burying).nodes == [desk.node]
-    with pytest.raises(NodeBuried):
+    assert (await evicting).nodes == [desk.node]
+    with pytest.raises(NodeEvicted):
         await beating
 
 
-async def test_a_burial_that_meets_a_beat_waits_and_leaves_the_node_alone(
+async def test_an_eviction_that_meets_a_beat_waits_and_leaves_the_node_alone(
     desk: Desk, other: Desk, beside: Any
 ) -> None:
     await desk.ledger.beat(desk.node, 1, now=NOW)
     held = await desk.hold_one()
     await beside.execute("begin")
     await beside.execute("update beat set counter = 2 where node = $1", desk.node)
-    burying = asyncio.ensure_future(other.ledger.bury([desk.node], now=NOW, judged={desk.node: 1}))
+    evicting = asyncio.ensure_future(other.ledger.evict([desk.node], now=NOW, judged={desk.node: 1}))
     await _until_someone_waits(beside, 1)
     await beside.execute("commit")
-    assert await burying == Burial([], 0)
+    assert await evicting == Eviction([], 0)
     assert await desk.state(held) == "sending"
 
 

@@ -58,11 +58,11 @@ async def notes(beside: Any) -> int:
     return await beside.fetchval("select count(*) from stray")
 
 
-async def buried(desk: Desk, other: Desk) -> list[Delivery]:
-    """Deliveries of a node that is dead and buried by somebody else."""
+async def evicted(desk: Desk, other: Desk) -> list[Delivery]:
+    """Deliveries of a node that is dead and evicted by somebody else."""
     dead = await other.new_node()
     held = [await other.publish_one(at=LONG_AGO, now=LONG_AGO, held=True, node=dead) for _ in range(3)]
-    await other.ledger.bury([dead], now=NOW)
+    await other.ledger.evict([dead], now=NOW)
     return held
 
 
@@ -84,7 +84,7 @@ async def told(desk: Desk) -> None:
     await desk.ledger._late_rows._task
 
 
-ALL_WAYS = pytest.mark.parametrize("make_ready", [buried, freed, handed_back], ids=lambda way: way.__name__)
+ALL_WAYS = pytest.mark.parametrize("make_ready", [evicted, freed, handed_back], ids=lambda way: way.__name__)
 
 
 # -- claims ------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ async def test_a_transaction_that_ends_meanwhile_hides_no_note_from_the_claim_th
     """What it brought is looked for from the beginning by the next claim; notes of the time since are this one's."""
     await beside.execute("begin; select txid_current()")
     await look_back_no_more(desk, ticks)
-    made = await buried(desk, other)
+    made = await evicted(desk, other)
     await beside.execute("commit")
     assert [row.id for row in await desk.claim()] == [one.id for one in made]
 
@@ -207,7 +207,7 @@ async def test_who_has_enough_is_passed_over_and_its_notes_stay(
     desk: Desk, other: Desk, ticks: Ticks, beside: Any
 ) -> None:
     await look_back_no_more(desk, ticks)
-    await buried(desk, other)
+    await evicted(desk, other)
     greedy = Skip(endpoints=(desk.endpoint,))
     for _ in range(2):
         assert (
@@ -254,7 +254,7 @@ async def test_many_rows_that_are_freed_at_once_are_few_notes_and_leave_none(
     dead = await other.new_node()
     items = [other.make.incoming(other.endpoint, held=True, at=LONG_AGO) for _ in range(2_000)]
     await other.accept(*items, now=LONG_AGO, node=dead)
-    await other.ledger.bury([dead], now=NOW)
+    await other.ledger.evict([dead], now=NOW)
     assert await notes(beside) == 32
     taken = [row.id for _ in range(5) for row in await desk.claim(limit=500)]
     assert len(taken) == len(set(taken)) == 2_000

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, Literal
 
 from lab.ledger.ledger import MemoryLedger
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried, Problem, SurehookError
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeEvicted, Problem, SurehookError
 from surehook.ledgers.sqlite import SqliteLedger
 from tests.ledgers.play import CALLS, Call, Play
 from tests.ledgers.story import differences, plain, story
@@ -224,7 +224,7 @@ async def _answer(call: Call, ledger: Any) -> Any:
     """What the call answers; a refusal that is part of the contract is an answer too."""
     try:
         return await call.on(ledger)
-    except (Problem, NodeBuried) as error:
+    except (Problem, NodeEvicted) as error:
         return type(error).__name__, getattr(error, "code", None)
 
 

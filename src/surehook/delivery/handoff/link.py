@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeEvicted
 from surehook.core.model import LANES, Lane
 from surehook.delivery.handoff.send import Send
 from surehook.delivery.handoff.sweep import Sweep
@@ -168,7 +168,7 @@ class Link:
                     known_at = self._clock.boot()
                 if not self._stopping and self._marks is not None:
                     wait_s = min(MARKS_S, await self.sweep.round(self._marks))
-            except (NodeBuried, LedgerBroken) as error:
+            except (NodeEvicted, LedgerBroken) as error:
                 if not self._stopping:
                     self._node.fail(error)
             except LedgerUnavailable:
@@ -194,7 +194,7 @@ class Link:
         try:
             await self._handing.resign(self.lane, node=self._node.id, now=self._clock.now())
             self._to_resign = False
-        except NodeBuried as error:
+        except NodeEvicted as error:
             self._node.fail(error)
         except LedgerUnavailable:
             return

@@ -46,5 +46,5 @@ class OpenedMessages:
         self.let_go([delivery for delivery in self._of_row if delivery not in in_memory])
 
     def forget(self) -> None:
-        """This node was buried and its rows freed: they will be handed over anew."""
+        """This node was evicted and its rows freed: they will be handed over anew."""
         self.let_go(list(self._of_row))

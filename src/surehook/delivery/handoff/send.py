@@ -125,7 +125,7 @@ def _bodies(entries: list[bytes | int]) -> tuple[list[bytes], int]:
                 used, ids = used + len(ids), []
             if len(bodies) >= BODIES_MAX:
                 return bodies, used
-            bodies.append(parcel.encode_tide(entry))
+            bodies.append(parcel.encode_watermark(entry))
             used += 1
         else:
             ids.append(entry)

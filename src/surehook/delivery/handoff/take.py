@@ -4,7 +4,7 @@ A message is opened when memory has room for what it holds, or for a part of it;
 unacknowledged, and `prefetch` bounds how many do, so that a full worker takes nothing from others. What the
 claim does not give is held by somebody, parked, finished or not due: it is not ours. When the last row of a
 message has left memory (recorded, parked, handed back) the message is acknowledged. Should it not be, because
-this process dies, it comes to another worker, which finds its rows held until the burial and drops it; the
+this process dies, it comes to another worker, which finds its rows held until the eviction and drops it; the
 sweeper hands them over after that. What the claim left for want of bytes stays in its message, and is asked for again.
 
 Several small messages share one claim, as requests share a commit.
@@ -16,9 +16,9 @@ import asyncio
 from collections import deque
 
 from surehook.core import parcel
-from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeBuried
+from surehook.core.errors import LedgerBroken, LedgerUnavailable, NodeEvicted
 from surehook.core.model import Lane
-from surehook.core.parcel import Tide
+from surehook.core.parcel import Watermark
 from surehook.delivery.arrivals import Arrivals
 from surehook.delivery.claim_looks import CLAIM_BYTES
 from surehook.delivery.dispatch import Dispatch
@@ -64,7 +64,7 @@ class Take:
         self._arrivals = arrivals
         self._holdings = holdings
         self._opened = opened
-        self._line: deque[Opened | tuple[Parcel, Tide]] = deque()
+        self._line: deque[Opened | tuple[Parcel, Watermark]] = deque()
         self._more = asyncio.Event()
         self._stopped = False
         self.taken = 0  # rows claimed from messages since the start
@@ -78,7 +78,7 @@ class Take:
         if content is None:
             self.foreign += 1
             message.ack()
-        elif isinstance(content, Tide):
+        elif isinstance(content, Watermark):
             self._line.append((message, content))
         else:
             self._line.append(Opened(message, content))
@@ -108,7 +108,7 @@ class Take:
                 continue
             try:
                 wait_s = await self._open()
-            except (NodeBuried, LedgerBroken) as error:
+            except (NodeEvicted, LedgerBroken) as error:
                 self._node.fail(error)
                 wait_s = LEDGER_AWAY_S
             except LedgerUnavailable:
@@ -154,7 +154,7 @@ class Take:
         node = self._node.id
         claimed = await self._ledger.claim_ids(list(asked), node=node, now=ahead, size=size)
         rest = frozenset(claimed.rest)
-        # Where we were buried before the answer came, they are free again.
+        # Where we were evicted before the answer came, they are free again.
         rows = claimed.rows if self._node.is_still(node) else []
         for row in rows:
             self._opened.put(row.id, asked[row.id])

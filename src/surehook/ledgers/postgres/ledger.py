@@ -35,8 +35,8 @@ from surehook.ports.ledger import (
     AcceptResult,
     AgedGroup,
     AgedPage,
-    Burial,
     ClaimedIds,
+    Eviction,
     Incoming,
     ParkedGroup,
     Recorded,
@@ -93,14 +93,14 @@ class PostgresLedger(PostgresReading, RegistryMethods):
     async def nodes(self) -> list[NodeRow]:
         return await self._write(nodes_.nodes)
 
-    async def bury(
+    async def evict(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
-    ) -> Burial:
-        burial, due_at = await self._until_known(
-            self._keeping, nodes_.bury, nodes, now=now, judged=judged or {}
+    ) -> Eviction:
+        eviction, due_at = await self._until_known(
+            self._keeping, nodes_.evict, nodes, now=now, judged=judged or {}
         )
         self._marks.lower(due_at)
-        return burial
+        return eviction
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         self._marks.lower(await self._surely(nodes_.free, ids, node=node, now=now))

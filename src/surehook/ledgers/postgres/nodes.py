@@ -11,22 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surehook.core.errors import NodeBuried
+from surehook.core.errors import NodeEvicted
 from surehook.core.model import LANES, Delivery, NodeRow
 from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import Session
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.stray_notes import note_ready
-from surehook.ports.ledger import Burial
+from surehook.ports.ledger import Eviction
 
 HIGHEST = b"\xff" * 16
 BOTH_LANES = list(range(len(LANES)))
 
 
 def check_fence(found: Sequence[object], node: bytes) -> None:
-    """Raise NodeBuried if a fenced statement has found no node."""
+    """Raise NodeEvicted if a fenced statement has found no node."""
     if not found:
-        raise NodeBuried(node)
+        raise NodeEvicted(node)
 
 
 def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
@@ -52,21 +52,21 @@ async def nodes(session: Session) -> list[NodeRow]:
     return [NodeRow(*row) for row in await session.rows(query("nodes"))]
 
 
-async def bury(
+async def evict(
     session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]
-) -> tuple[Burial, int | None]:
+) -> tuple[Eviction, int | None]:
     """Evict nodes. Also return the earliest instant at which a freed row is due."""
     async with session.writing():
-        buried = await session.rows(
-            query("bury"), sorted(set(nodes)), now, list(judged), list(judged.values())
+        evicted = await session.rows(
+            query("evict"), sorted(set(nodes)), now, list(judged), list(judged.values())
         )
-        if not buried:
-            return Burial([], 0), None
-        found = await session.row(query("free_nodes"), [row[0] for row in buried], now)
+        if not evicted:
+            return Eviction([], 0), None
+        found = await session.row(query("free_nodes"), [row[0] for row in evicted], now)
         assert found is not None
         count, due_at, freed = found
         await note_ready(session, freed or (), now)
-        return Burial(sorted(row[1] for row in buried), count), due_at
+        return Eviction(sorted(row[1] for row in evicted), count), due_at
 
 
 async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:

@@ -31,8 +31,8 @@ from surehook.ports.ledger import (
     AcceptResult,
     AgedGroup,
     AgedPage,
-    Burial,
     ClaimedIds,
+    Eviction,
     Incoming,
     ParkedGroup,
     Recorded,
@@ -83,11 +83,11 @@ class SqliteLedger(SqliteReading, RegistryMethods):
     async def nodes(self) -> list[NodeRow]:
         return await self._read(nodes_.nodes)
 
-    async def bury(
+    async def evict(
         self, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int] | None = None
-    ) -> Burial:
-        bury = self._others.lowering(nodes_.bury, others.LONG_AGO)
-        return await self._write(bury, nodes, now=now, judged=judged or {})
+    ) -> Eviction:
+        evict = self._others.lowering(nodes_.evict, others.LONG_AGO)
+        return await self._write(evict, nodes, now=now, judged=judged or {})
 
     async def free(self, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
         await self._write(self._others.lowering(nodes_.free, others.LONG_AGO), ids, node=node, now=now)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from surehook.core.errors import NodeBuried
+from surehook.core.errors import NodeEvicted
 from surehook.core.model import NodeRow
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
 from surehook.ledgers.sqlite.session import Session
 from surehook.ledgers.sqlite.statements import query
-from surehook.ports.ledger import Burial
+from surehook.ports.ledger import Eviction
 
 
 class Fenced(NamedTuple):
@@ -30,10 +30,10 @@ class Fenced(NamedTuple):
 
 
 def fence(session: Session, node: bytes) -> Fenced:
-    """Raise NodeBuried unless the node has entered and is not evicted."""
+    """Raise NodeEvicted unless the node has entered and is not evicted."""
     version, number, lag_ms = session.rows(query("fence"), (node,))[0]
     if number is None:
-        raise NodeBuried(node)
+        raise NodeEvicted(node)
     return Fenced(version, number, lag_ms)
 
 
@@ -54,19 +54,19 @@ def nodes(session: Session) -> list[NodeRow]:
     return [NodeRow(*row) for row in session.rows(query("nodes"))]
 
 
-def bury(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Burial:
-    buried, freed = [], 0
+def evict(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Eviction:
+    evicted, freed = [], 0
     with session.writing():
         counters: dict[bytes, int] = dict(session.rows(query("beats"))) if judged else {}
         for node in sorted(set(nodes)):
             number = session.rows(query("fence"), (node,))[0][1]
             if number is None or counters.get(node) != judged.get(node, counters.get(node)):
                 continue
-            buried.append(node)
-            session.run(query("bury_node"), (now, number))
+            evicted.append(node)
+            session.run(query("evict_node"), (now, number))
             session.run(query("interrupted"), (now, number))
             freed += session.run(query("free"), (now, number))
-    return Burial(buried, freed)
+    return Eviction(evicted, freed)
 
 
 def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
