@@ -22,7 +22,7 @@ from surehook.config.sharing import check_sharing
 from surehook.core.errors import LedgerError, Problem, SettingsError
 from surehook.delivery.caller_calls import BOUNDS
 from surehook.delivery.engine import Engine
-from surehook.delivery.managing import Book
+from surehook.delivery.managing import WholeLedger
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.slots import beyond
 from surehook.host import process
@@ -152,7 +152,7 @@ def _load_door() -> None:
     import surehook.observing  # noqa: F401
 
 
-def open_ledger(settings: Settings) -> Book:
+def open_ledger(settings: Settings) -> WholeLedger:
     """The ledger a database URL names."""
     if not settings.is_sqlite:
         with needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
@@ -164,7 +164,7 @@ def open_ledger(settings: Settings) -> Book:
     return SqliteLedger(str(settings.database_path), disk_floor_bytes=settings.disk_floor_mb << 20)
 
 
-def open_broker(settings: Settings, ledger: Book) -> tuple[Broker | None, Handing | None]:
+def open_broker(settings: Settings, ledger: WholeLedger) -> tuple[Broker | None, Handing | None]:
     """The broker that brings ready work to workers elsewhere, and the ledger's side of it."""
     if settings.broker_url is None:
         return None, None

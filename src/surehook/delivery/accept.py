@@ -17,7 +17,7 @@ tenants or types. Where it has, nothing is written, what changed is taken over, 
 are judged and fan out anew. The next try is not checked again: memory is now newer than every request of the batch, and
 a change beside a call may come before it or after it. So whatever was answered 201 anywhere holds for the next call,
 and no number of changes holds a batch up for longer than one reading. A refusal on memory's word is checked against the
-book's version first (`current`).
+ledger's version first (`current`).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Accept:
 
         The caller has judged the events by memory as it is now; they are judged anew where memory turns out to be old.
         Raises TenantOverloaded where the tenant has its share of the line waiting, Overloaded where the line is full
-        or the server is stopping, LedgerUnavailable where the book cannot be written: in all cases nothing of this
+        or the server is stopping, LedgerUnavailable where the ledger cannot be written: in all cases nothing of this
         request is on disk, or a repeat will find it. What strikes only some of the events is their answer.
         """
         if self.closed:
@@ -274,7 +274,7 @@ class Accept:
             await self._loader.reload()
             version, now = NEWER_THAN_CALLS, self._clock.now()  # rows made before are late by what this took
             old = [waiting for waiting in batch if self._is_old(waiting)]
-            if old and unknown:  # what fans out anew gets new ids, and the old ones may be in the book
+            if old and unknown:  # what fans out anew gets new ids, and the old ones may be in the ledger
                 raise CommitUnknown("configuration changed after a commit of which nobody knows the outcome")
             for waiting in old:
                 self._give_back(waiting)
@@ -365,7 +365,7 @@ class Accept:
         self._pump.pump()
 
     def _bear(self, delivery: Delivery, route: EndpointState, left: set[Lane]) -> None:
-        """A delivery is in the book, and dispatch does not get it. `left` gathers the lanes of what is not ours to
+        """A delivery is in the ledger, and dispatch does not get it. `left` gathers the lanes of what is not ours to
         send."""
         if delivery.held:
             delivery.held = False  # we were evicted before it came here: it is free again

@@ -23,7 +23,7 @@ from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
 from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.loading import Loader
-from surehook.delivery.managing import Book
+from surehook.delivery.managing import WholeLedger
 from surehook.delivery.parked_walk import walk
 from surehook.delivery.take_back import TakeBack
 from surehook.ports.clock import Clock
@@ -50,7 +50,7 @@ class Ageing:
     def __init__(
         self,
         *,
-        ledger: Book,
+        ledger: WholeLedger,
         clock: Clock,
         directory: Directory,
         loader: Loader,

@@ -1,6 +1,6 @@
 """Breakers as people see them, and what people do to one, who may know more of a receiver than its last answers say.
 
-A probe is what would come anyway, sooner. A closing is a decision like that of a probe that went well: the book, the
+A probe is what would come anyway, sooner. A closing is a decision like that of a probe that went well: the ledger, the
 other nodes and the notices have it, and where the receiver fails after all the breaker opens by its policy as before.
 """
 

@@ -1,6 +1,6 @@
 """Work that a management call begins and does not wait for: bounded at once and in line, ended on shutdown.
 
-Everything put here can be lost with the process: what it was about stands in the book and is found again (replay
+Everything put here can be lost with the process: what it was about stands in the ledger and is found again (replay
 jobs by `unfinished_replays`, deliveries of a deleted endpoint by the looks of the engine), or the policy of the day
 decides with the next answer (retries that were switched off).
 """

@@ -104,7 +104,7 @@ class ClaimLooks:
                 self.called.set()
 
     def freed(self) -> None:
-        """Results are in the book, or what was parked: slots are free again, or memory."""
+        """Results are in the ledger, or what was parked: slots are free again, or memory."""
         if self._is_barred and self.has_room():
             self.called.set()
         for lane, look in self.of_lane.items():

@@ -1,7 +1,7 @@
 """Decisions that nodes make together: breakers on everybody's calls, one probe among all.
 
 Once a second, and at once when a breaker turns here, a node reports what it counted and learns what all have
-found (`ports/health.py`). A turn takes effect here at once; it is written into the book, and people are told of
+found (`ports/health.py`). A turn takes effect here at once; it is written into the ledger, and people are told of
 it, when the others have taken it as theirs: of five nodes that open one breaker in the same second, one says so.
 
 Deliveries never wait for any of this. Without an answer each node decides on its own window, is its own probe

@@ -1,5 +1,5 @@
 """One request out, one result in: breaker and status admit, the stored bytes are signed and sent, the answer
-is classified, and `core.delivery.decide` says what follows. The book is written by `record`.
+is classified, and `core.delivery.decide` says what follows. The ledger is written by `record`.
 
 A `Flight` is one request under way; the transport calls it with the answer. There is no task and no future
 per delivery: at thousands a second those would cost as much as everything else in this file.

@@ -36,7 +36,7 @@ class Dispatch:
             LaneState(slots if lane in settings.lanes else 0)
             for lane, slots in enumerate((settings.slots_first, settings.slots_retry))
         )
-        self.spilled = False  # there is due work that only the book holds, for want of memory
+        self.spilled = False  # there is due work that only the ledger holds, for want of memory
         self.is_due = False  # a pump is to come
         self._pump_waits: asyncio.Future[None] | None = None
         self.waited_for = 0  # publishes that wait for their answer: turns of the loop are kept short for them

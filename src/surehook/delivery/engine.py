@@ -26,7 +26,7 @@ class Engine(Parts):
     # -- start and stop ---------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Enter the book, evict what is dead, load the configuration, and begin."""
+        """Enter the ledger, evict what is dead, load the configuration, and begin."""
         keep = self.loops.keep
         await self.ledger.open(now=self.clock.now())
         await self.membership.enter()
@@ -68,7 +68,7 @@ class Engine(Parts):
 
     async def stop(self) -> None:
         """Refuse new events, hand back what was not begun, let requests finish within the grace time, record
-        them, and leave the book: what is still in flight then is freed as unknown."""
+        them, and leave the ledger: what is still in flight then is freed as unknown."""
         if self.shutdown.begun:
             return
         self.shutdown.begin()
@@ -99,7 +99,7 @@ class Engine(Parts):
         self.peers.configuration()
 
     async def current(self) -> None:
-        """Before refusing something on memory's word: make sure memory is the book's word."""
+        """Before refusing something on memory's word: make sure memory is the ledger's word."""
         await self.loader.reload()
 
     def endpoint_removed(self, endpoint: bytes) -> None:

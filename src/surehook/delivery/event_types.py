@@ -73,14 +73,14 @@ async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[s
 
 
 def _bring(manager: Manager, schema: Schema | None, schemas: Mapping[str, Schema] | None) -> None:
-    """Let memory have the schemas that it will read of in the book: compiling them once more would cost as much again."""
+    """Let memory have the schemas that it will read of in the ledger: compiling them once more would cost as much again."""
     for one in (schema, *(schemas or {}).values()):
         if one is not None:
             manager.directory.compiled[one.source] = one
 
 
 def _stored(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """As the book has them: of a schema its bytes."""
+    """As the ledger has them: of a schema its bytes."""
     stored = dict(changes)
     if stored.get("schema") is not None:
         stored["schema"] = stored["schema"].source

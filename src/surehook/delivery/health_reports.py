@@ -42,7 +42,7 @@ class HealthReports:
 
     def __init__(self) -> None:
         self._turned: dict[Place, Decided] = {}  # not known to the others yet
-        self._untold: dict[Place, Decided] = {}  # … and not in the book either
+        self._untold: dict[Place, Decided] = {}  # … and not in the ledger either
         self._newer: dict[Place, UrlBreaker] = {}  # of which we know better than the store
         self._hastened: dict[Place, BreakerUpdate] = {}  # to be probed sooner, which nobody else knows yet
         self.wake = asyncio.Event()

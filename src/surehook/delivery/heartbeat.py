@@ -1,6 +1,6 @@
 """The lease: a node lives as long as it beats, and nobody's wall clock has a say in it.
 
-Every second a node raises its counter in the book and reads everybody's. Its own lease ends fifteen seconds
+Every second a node raises its counter in the ledger and reads everybody's. Its own lease ends fifteen seconds
 after the *start* of its last committed beat, on its own boot-time clock; a request may begin only while five
 are left. Another node is judged dead when its counter stood still through fifteen seconds of our own unbroken
 beats: a gap of more than three seconds in those starts every count anew, so that neither a ledger that was

@@ -31,9 +31,9 @@ class Holdings:
         self.suspected = asyncio.Event()  # rows may be held that nobody knows of
         self._leasing: set[object] = set()  # calls under way
         self._before: set[object] = set()  # … of them, those at the last look
-        self._missing: set[bytes] = set()  # rows that the last look found in the book alone
+        self._missing: set[bytes] = set()  # rows that the last look found in the ledger alone
         self._went: set[bytes] | None = None  # rows let go during the look under way
-        self._going_back: set[bytes] = set()  # rows on their way back into the book
+        self._going_back: set[bytes] = set()  # rows on their way back into the ledger
         # Endpoints of which rows went on to a time to come, since the last look; as an ordered set.
         self._rescheduled: dict[bytes, None] = {}
 
@@ -75,7 +75,7 @@ class Holdings:
             self.let_go(ids)
 
     async def hand_back(self, deliveries: Sequence[Delivery], *, node: bytes) -> None:
-        """Give rows that this node has leased back to the book until their time is near."""
+        """Give rows that this node has leased back to the ledger until their time is near."""
         await self.give_back(deliveries, self._release(deliveries, node))
 
     async def _release(self, deliveries: Sequence[Delivery], node: bytes) -> None:
@@ -83,7 +83,7 @@ class Holdings:
         self.rescheduled(*{delivery.endpoint for delivery in deliveries})
 
     def rescheduled(self, *endpoints: bytes) -> None:
-        """The book has rows of these that nobody holds, to be sent later."""
+        """The ledger has rows of these that nobody holds, to be sent later."""
         self._rescheduled.update(dict.fromkeys(endpoints))
 
     def take_rescheduled(self) -> dict[bytes, None]:
@@ -113,7 +113,7 @@ class Holdings:
         return bool(self._going_back)
 
     def held_ids(self) -> Iterable[bytes]:
-        """Rows on their way back into the book."""
+        """Rows on their way back into the ledger."""
         return self._going_back
 
     def begin_look(self) -> bool:

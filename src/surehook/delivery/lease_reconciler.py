@@ -68,7 +68,7 @@ class LeaseReconciler:
         self.released = 0
 
     def in_memory(self) -> set[bytes]:
-        """The ids of deliveries that are being sent, wait for it, or are on their way into the book."""
+        """The ids of deliveries that are being sent, wait for it, or are on their way into the ledger."""
         known: set[bytes] = set()
         for holder in self._holders:
             known.update(holder.held_ids())

@@ -25,7 +25,7 @@ from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
 from surehook.delivery.lease_reconciler import LeaseReconciler
 from surehook.delivery.loading import Loader
-from surehook.delivery.managing import Book
+from surehook.delivery.managing import WholeLedger
 from surehook.delivery.node import Node
 from surehook.delivery.notices import Notices
 from surehook.delivery.orphans import Orphans
@@ -54,7 +54,7 @@ class Looks:
     def __init__(
         self,
         *,
-        ledger: Book,
+        ledger: WholeLedger,
         clock: Clock,
         entropy: Entropy,
         settings: EngineSettings,

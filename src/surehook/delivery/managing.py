@@ -1,6 +1,6 @@
 """The engine as management calls see it, and their duty when they have changed something.
 
-Configuration lives in the book and, for the hot path, in memory. A change is written first (which raises the
+Configuration lives in the ledger and, for the hot path, in memory. A change is written first (which raises the
 version), then `changed` brings it into this process's memory, and only then is the caller answered: whatever
 was answered 201 holds for the next call.
 """
@@ -26,7 +26,7 @@ from surehook.ports.registry import Registry
 from surehook.ports.transport import Transport
 
 
-class Book(Ledger, Registry, Reading, Protocol):
+class WholeLedger(Ledger, Registry, Reading, Protocol):
     """The three ports of storage in one object."""
 
 
@@ -54,7 +54,7 @@ class Manager(Protocol):
     @property
     def entropy(self) -> Entropy: ...
     @property
-    def ledger(self) -> Book: ...
+    def ledger(self) -> WholeLedger: ...
     @property
     def transport(self) -> Transport: ...
     @property
@@ -83,11 +83,11 @@ class Manager(Protocol):
         ...
 
     async def current(self) -> None:
-        """Make sure that the configuration in memory is the book's: before a refusal on memory's word."""
+        """Make sure that the configuration in memory is the ledger's: before a refusal on memory's word."""
         ...
 
     async def changed(self) -> None:
-        """Bring the configuration of the book into memory. Called after every change, before the answer."""
+        """Bring the configuration of the ledger into memory. Called after every change, before the answer."""
         ...
 
     def endpoint_removed(self, endpoint: bytes) -> None:

@@ -3,10 +3,10 @@
 Another process may have made the endpoint a moment ago and accepted events for it. So the ledger is asked before
 anything is ended: what is cancelled on a stale word would be lost.
 
-Who deletes an endpoint ends what nobody holds of it. A row that was held then comes back to the book behind that walk: its
+Who deletes an endpoint ends what nobody holds of it. A row that was held then comes back to the ledger behind that walk: its
 result was on its way, or its node had not heard. By its due time a claim finds it, which may be days later. So those
 who gave rows back look once more whether the endpoints are there, and ask only then: whatever was deleted before
-this is known by now, and who deletes one after it walks over rows that are in the book.
+this is known by now, and who deletes one after it walks over rows that are in the ledger.
 
 What a process knew of that dies with it, and who frees rows does not know their endpoints. So one that starts, evicts another or
 frees rows after a lost answer looks once at the endpoints of all rows that nobody holds.
@@ -24,7 +24,7 @@ from surehook.delivery.endings import Endings
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.loading import Loader
 from surehook.delivery.loops import Loops
-from surehook.delivery.managing import Book
+from surehook.delivery.managing import WholeLedger
 from surehook.delivery.node import Node
 from surehook.delivery.parked_walk import walk
 from surehook.ports.clock import Clock
@@ -41,7 +41,7 @@ class Orphans:
     def __init__(
         self,
         *,
-        ledger: Book,
+        ledger: WholeLedger,
         clock: Clock,
         node: Node,
         loops: Loops,
@@ -63,7 +63,7 @@ class Orphans:
         self._everywhere = True
 
     def look_everywhere(self) -> None:
-        """Rows may be in the book of which nobody here knows the endpoint."""
+        """Rows may be in the ledger of which nobody here knows the endpoint."""
         self._everywhere = True
 
     def removed(self, endpoint: bytes) -> None:
@@ -71,7 +71,7 @@ class Orphans:
         self._holdings.rescheduled(endpoint)
 
     def claimed(self, deliveries: Sequence[Delivery]) -> None:
-        """Claimed rows whose endpoint memory does not know: hand them back and let the book end them."""
+        """Claimed rows whose endpoint memory does not know: hand them back and let the ledger end them."""
         work = self._end_claimed(deliveries, self._node.id)
         self._loops.do("end orphans", lambda: self._holdings.give_back(deliveries, work))
 
@@ -97,7 +97,7 @@ class Orphans:
             self._looks.known(deliveries)
 
     async def end_returned(self) -> None:
-        """End what came back to the book as its endpoint was deleted: nobody else would before it is due."""
+        """End what came back to the ledger as its endpoint was deleted: nobody else would before it is due."""
         if self._everywhere:
             await self._walk()
         asked = self._holdings.take_rescheduled()
@@ -114,7 +114,7 @@ class Orphans:
             raise
 
     async def _walk(self) -> None:
-        """Find the endpoints that memory does not know. What comes to the book meanwhile, somebody living has brought."""
+        """Find the endpoints that memory does not know. What comes to the ledger meanwhile, somebody living has brought."""
         self._everywhere = False
         after: bytes | None = b""
         try:

@@ -52,7 +52,7 @@ class Parking:
         )
 
     def put(self, route: EndpointState, delivery: Delivery, reason: str) -> None:
-        """A held delivery cannot be sent now; its memory is free once the book has it."""
+        """A held delivery cannot be sent now; its memory is free once the ledger has it."""
         self._batches.put((route, delivery, reason))
 
     def put_queue(self, route: EndpointState) -> None:

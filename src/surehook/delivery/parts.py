@@ -36,7 +36,7 @@ from surehook.delivery.ledger_clock import LedgerClock
 from surehook.delivery.loading import Loader
 from surehook.delivery.looks import Looks
 from surehook.delivery.loops import Loops
-from surehook.delivery.managing import Book
+from surehook.delivery.managing import WholeLedger
 from surehook.delivery.membership import Membership
 from surehook.delivery.node import Host, Node
 from surehook.delivery.notices import Notices
@@ -72,7 +72,7 @@ class Parts:
     def __init__(
         self,
         *,
-        ledger: Book,
+        ledger: WholeLedger,
         transport: Transport,
         clock: Clock,
         entropy: Entropy,
@@ -85,7 +85,7 @@ class Parts:
         handing: Handing | None = None,
         health: Health | None = None,
     ) -> None:
-        """`sole`: the ledger admits one process at a time, so every other node in the book is dead (SQLite).
+        """`sole`: the ledger admits one process at a time, so every other node in the ledger is dead (SQLite).
         `wakeups`: hints to and from the other processes on this ledger; None: nobody is told.
         `broker` and `handing`, the ledger's marks for it: hand ready work over to workers elsewhere.
         `health`: what all nodes know together of endpoints; None: each decides alone."""

@@ -1,7 +1,7 @@
 """Receipts on their way in: believed by their signature alone, then joined to what is known.
 
 The secret is looked up in memory by the endpoint that the message names, so a stranger's message costs one hash and no
-look into the book, except that a refusal first makes sure that memory is up to date. Everything that is not believed
+look into the ledger, except that a refusal first makes sure that memory is up to date. Everything that is not believed
 looks the same outside: no endpoint, no secret, a wrong signature, an old message.
 """
 

@@ -1,4 +1,4 @@
-"""Results into the book: they gather for a few milliseconds, then one transaction writes them all.
+"""Results into the ledger: they gather for a few milliseconds, then one transaction writes them all.
 
 What was sent and is not yet recorded at a crash is sent again, so the window is short and bounded in rows.
 While the ledger cannot be written, results wait and nothing new is sent (`backlog`): an endpoint that
@@ -65,7 +65,7 @@ def disabled(route: EndpointState, change: EndpointChange, now: int) -> Notice:
 
 
 class Record:
-    """The recorder. `written` is set when a window is in the book while sending had stopped."""
+    """The recorder. `written` is set when a window is in the ledger while sending had stopped."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Record:
     def put(self, route: EndpointState, settled: Settled, plan: Plan | None = None) -> None:
         """One result, and the policy by which it counts for its endpoint; None where it does not count. A success of an
         endpoint in good standing costs nothing but its place in the line; where other nodes call it as well, only the
-        book knows of all failures running, so a success is told where they count."""
+        ledger knows of all failures running, so a success is told where they count."""
         if plan is None:
             pass
         elif settled.end == "delivered":
@@ -142,7 +142,7 @@ class Record:
         return health
 
     def put_wrong_lane(self, route: EndpointState, delivery: Delivery) -> None:
-        """A held delivery of a lane that another node delivers goes back to the book, in that lane, unsent."""
+        """A held delivery of a lane that another node delivers goes back to the ledger, in that lane, unsent."""
         self._batches.put(
             (
                 route,
@@ -194,7 +194,7 @@ class Record:
     async def drained(self) -> None:
         await self._batches.drained()
 
-    # -- the book's side --------------------------------------------------------------------------------
+    # -- the ledger's side --------------------------------------------------------------------------------
 
     async def _flush(self, batch: list[tuple[EndpointState, Settled]]) -> None:
         health, self._health = self._health, {}
@@ -267,7 +267,7 @@ class Record:
             route.status, route.failure_count = route.endpoint.status, route.endpoint.failure_count
 
     def held_ids(self) -> list[bytes]:
-        """Deliveries whose result is not in the book yet."""
+        """Deliveries whose result is not in the ledger yet."""
         return [settled.delivery.id for _, settled in self._batches.items()]
 
     def _let_go(self, batch: list[tuple[EndpointState, Settled]]) -> None:

@@ -197,7 +197,7 @@ class Replays:
                 policies[key] = await policy_of(self._manager, *key)
             policy = policies[key]
             if policy is not None:
-                # Unheld at birth: whoever claims the row gets the bytes from the book.
+                # Unheld at birth: whoever claims the row gets the bytes from the ledger.
                 made.append(replacement(self._manager, seen, policy, body=b"", now=now))
         return made
 

@@ -19,7 +19,7 @@ from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.endpoint_state import EndpointState, UrlBreaker
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
-from surehook.delivery.managing import Book
+from surehook.delivery.managing import WholeLedger
 from surehook.delivery.node import Node
 from surehook.delivery.parking import Parking
 from surehook.delivery.probe_requests import ProbeRequests
@@ -42,7 +42,7 @@ class TakeBack:
     def __init__(
         self,
         *,
-        ledger: Book,
+        ledger: WholeLedger,
         clock: Clock,
         settings: EngineSettings,
         node: Node,
@@ -209,7 +209,7 @@ class TakeBack:
         restart: bool,
         queue: bool = True,
     ) -> tuple[list[Delivery], int]:
-        """Rows out of parking, and how many of them went back to the book as another lane's."""
+        """Rows out of parking, and how many of them went back to the ledger as another lane's."""
         node = self._node.id
         with self._holdings.leasing():
             rows = await self._ledger.unpark(

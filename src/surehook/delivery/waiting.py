@@ -53,7 +53,7 @@ class Waiting(Struct, gc=False):
     made: list[Incoming | Problem] = []
     routes: list[Sequence[EndpointState]] = []
     handed: int = 0  # of `made`: those that are not ours to give back any more
-    in_doubt: bool = False  # a commit of it was lost, and may be in the book
+    in_doubt: bool = False  # a commit of it was lost, and may be in the ledger
 
     @property
     def tenant(self) -> str:

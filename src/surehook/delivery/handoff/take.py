@@ -1,4 +1,4 @@
-"""Messages of one lane: opened in their order, claimed by id, acknowledged when all of it is in the book.
+"""Messages of one lane: opened in their order, claimed by id, acknowledged when all of it is in the ledger.
 
 A message is opened when memory has room for what it holds, or for a part of it; until then it lies here
 unacknowledged, and `prefetch` bounds how many do, so that a full worker takes nothing from others. What the
