@@ -7,14 +7,16 @@ import os
 from contextlib import ExitStack
 
 import pytest
-from sqlalchemy import text
+from msgspec import structs
+from sqlalchemy import event, text
+from sqlalchemy.exc import DBAPIError
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import Keep, Later, retention
-from surehook.inbox.sql import engines
+from surehook.inbox.sql import engines, pruning
 from surehook.inbox.sql.transaction import SqlTransaction
-from surehook.ports.inbox import Filter, Pruned
-from tests.inbox.house import NOW, Clock, House
+from surehook.ports.inbox import Filter, Pruned, PrunePlace
+from tests.inbox.house import NOW, Clock, House, call, message
 
 DAY_S = 86_400
 MONTH = Keep(bodies_days=30, events_days=90)
@@ -106,8 +108,12 @@ def test_of_two_processes_none_waits_for_the_other_or_takes_its_rows(ground_of, 
         for connection in (one, two):
             connection.execute(text(wait))
             connection.commit()
-        assert SqlTransaction(one).prune(bodies_before=far, events_before=far, limit=3) == Pruned(3, 3)
-        assert SqlTransaction(two).prune(bodies_before=far, events_before=far, limit=3) == Pruned(left, left)
+        assert SqlTransaction(one).prune(bodies_before=far, events_before=far, limit=3).removed == Pruned(
+            3, 3
+        )
+        assert SqlTransaction(two).prune(bodies_before=far, events_before=far, limit=3).removed == Pruned(
+            left, left
+        )
         one.commit()
         two.commit()
     house.do(
@@ -230,7 +236,7 @@ def replayed(connection) -> int:
 
 def pruned(connection) -> int:
     far = NOW + 365 * DAY_S * 1000
-    return SqlTransaction(connection).prune(bodies_before=NOW, events_before=far, limit=100).events
+    return SqlTransaction(connection).prune(bodies_before=NOW, events_before=far, limit=100).removed.events
 
 
 @SERVED
@@ -272,3 +278,138 @@ def test_counting_ends_where_its_column_does_and_keeps_nobody_from_being_claimed
     house.receive("evt_2")
     house.work()
     assert house.states() == {"evt_1": "dead", "evt_2": "finalized"}
+
+
+# -- beside many that are unfinished -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Pages of few rows, so that few rows fill them."""
+    monkeypatch.setattr(pruning, "PAGE", 3)
+    monkeypatch.setattr(pruning, "PAGES", 2)
+
+
+def test_a_walk_goes_on_where_it_was_and_never_looks_twice_at_what_is_unfinished(houses, small):
+    house = houses(keep=MONTH)
+    house.on(None, "document.signed")
+    for n in range(20):
+        house.receive(f"evt_{n}", "document.unknown")
+    for n in range(20, 25):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.clock.passes(100 * DAY_S)
+    looked: list[bytes] = []
+    parts = 0
+    page = pruning._page
+
+    def paged(connection, table, before, place, limit):
+        found, next_ = page(connection, table, before, place, limit)
+        looked.extend(id_ for _, id_ in found if table.name.endswith("requests"))
+        return found, next_
+
+    pruning._page, before = paged, pruning._page
+    try:
+        while rows(house) != {"requests": 20, "events": 20, "runs": 20}:
+            had = len(looked)
+            house.work()
+            house.clock.passes(1)
+            assert len(looked) - had <= 6
+            parts += 1
+            assert parts < 10, "it comes to what is finished behind what is not"
+    finally:
+        pruning._page = before
+    assert len(looked) == len(set(looked))
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"])
+def test_no_statement_of_it_reads_a_whole_table(ground_of, runner, database, monkeypatch):
+    """By the plan of each, with rows enough that a planner has a choice."""
+    monkeypatch.setattr(pruning, "PAGE", 50)  # beside them, as 400 are beside a backlog
+    kind, url = ground_of(database, "sync")
+    house = House(kind, url, runner).prepare()
+    made = house.inbox.receiver.judge(call(*message("evt_1"), at=NOW), now=NOW).request
+    many = []
+    for n in range(20_000):
+        id_ = os.urandom(16)
+        of_it = structs.replace(made.events[0], id=id_, event_id=f"evt_{n}")
+        many.append(structs.replace(made, id=id_, received_at=NOW + n, events=(of_it,)))
+    house.inbox.store.run(lambda transaction: transaction.persist(many, careful=False))
+    house.sql("update surehook_inbox_runs set state = 'parked', error_code = 'no_handler', due_at = null")
+    for table in ("requests", "events", "runs"):
+        house.sql(f"analyze {'table ' if database == 'mariadb' else ''}surehook_inbox_{table}")
+    said: list[tuple[str, object]] = []
+    engine = house.inbox.store.engine
+    with engine.connect() as connection:
+        event.listen(
+            connection,
+            "before_cursor_execute",
+            lambda _c, _cursor, statement, values, *rest: said.append((statement, values)),
+        )
+        place = PrunePlace(requests=(NOW + 1_000, b""), events=(NOW + 1_000, b""))
+        far = NOW + 365 * DAY_S * 1000
+        part = SqlTransaction(connection).prune(bodies_before=far, events_before=far, limit=500, place=place)
+        looks = [one for one in said if one[0].startswith("SELECT")]
+        assert part.removed == Pruned(0, 0) and len(looks) >= 8
+        for statement, values in looks:
+            if "tries" in statement:
+                continue
+            plan = connection.exec_driver_sql(
+                f"EXPLAIN {'QUERY PLAN ' if database == 'sqlite' else ''}{statement}", values
+            ).all()
+            told = "\n".join(map(str, plan))
+            if database == "mariadb":
+                assert all(row[3] not in ("ALL", "index") for row in plan), told
+            elif database == "postgresql":
+                assert "Seq Scan" not in told and "Index" in told, told
+            else:
+                assert "SCAN" not in told.replace("SCAN surehook_inbox_runs_1", ""), told
+        connection.rollback()
+    house.close()
+
+
+def test_retention_has_a_transaction_of_its_own_and_its_failure_loses_no_claim(houses, monkeypatch):
+    house = houses(keep=MONTH)
+    house.on()
+    transactions: list[set[str]] = []
+    run = house.inbox.store.run
+
+    def noted(work):
+        def inside(transaction):
+            done = transactions[-1]
+            claim, prune = transaction.claim, transaction.prune
+            transaction.claim = lambda **bounds: done.add("claim") or claim(**bounds)
+            transaction.prune = lambda **bounds: done.add("prune") or prune(**bounds)
+            return work(transaction)
+
+        transactions.append(set())
+        return run(inside)
+
+    monkeypatch.setattr(house.inbox.store, "run", noted)
+    house.work()
+    assert {"prune"} in transactions
+    assert {"claim", "prune"} not in transactions
+
+
+@SERVED
+def test_a_statement_of_retention_that_takes_too_long_is_ended(done_on, database, wait):
+    _, one, two = done_on(database, "select 1")
+    one.execute(text("select * from surehook_inbox_runs for update"))
+    far = NOW + 365 * DAY_S * 1000
+    with pytest.raises(DBAPIError):
+        SqlTransaction(two).prune(bodies_before=NOW, events_before=far, limit=100, within_s=0.2)
+    one.rollback()
+    two.rollback()
+    if database == "mariadb":
+        assert two.execute(text("select @@session.max_statement_time")).scalar() == 0
+
+
+def test_all_that_is_past_its_retention_is_removed_where_no_limit_is_given(house, small):
+    house.on(None, "document.signed")
+    for n in range(10):
+        house.receive(f"evt_{n}", "document.unknown" if n < 5 else "document.signed")
+    house.work()
+    house.clock.passes(100 * DAY_S)
+    assert house.do(house.inbox.prune(limit=2)) == Pruned(2, 2)
+    assert house.do(house.inbox.prune(limit=None)) == Pruned(3, 3)
+    assert rows(house) == {"requests": 5, "events": 5, "runs": 5}

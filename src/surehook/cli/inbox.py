@@ -130,9 +130,10 @@ def prune(
     json: Json = False,
 ) -> None:
     """Remove bodies, and later dedupe records, of finished events; never of events that still have to be processed."""
-    from surehook.inbox.running import pruned
-
-    removed = pruned(inbox(place), bodies_days=bodies_days, events_days=events_days)
+    removed = ask(
+        place,
+        lambda inbox: inbox.prune(bodies_days=bodies_days, events_days=events_days, limit=None),
+    )
     print_record({"requests": removed.requests, "events": removed.events}, json=json)
 
 

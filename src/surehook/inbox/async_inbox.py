@@ -241,6 +241,8 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         """A document's history as lines: every decision, what it changed and why, and how the document stands."""
         return await self.store.run(operations.explain_work(document, document_type, tenant))
 
-    async def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
-        """Remove bodies, and later dedupe records, of events that are finished."""
-        return await self.store.run(operations.prune_work(bodies_days, events_days, limit, self.clock.now()))
+    async def prune(
+        self, *, bodies_days: float = 30, events_days: float = 90, limit: int | None = 1_000
+    ) -> Pruned:
+        """Remove bodies, and later dedupe records, of events that are finished: `limit` of each at most, None: all."""
+        return await effects.run_async(self._prune(bodies_days, events_days, limit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -18,7 +19,16 @@ from surehook.inbox.receipt_sender import Connect, ReceiptSender
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import LOOKING
 from surehook.inbox.worker import Takeover, Worker
-from surehook.ports.inbox import AsyncStore, Request, Store, Stored, StoreError
+from surehook.ports.inbox import (
+    FROM_THE_START,
+    AsyncStore,
+    Pruned,
+    PrunedPart,
+    Request,
+    Store,
+    Stored,
+    StoreError,
+)
 
 S = TypeVar("S", bound=Store | AsyncStore)
 
@@ -123,6 +133,19 @@ class BaseInbox(Definitions, ABC, Generic[S]):
         found: int = yield self.store.run(operations.unpark_work(self._source(source), self.clock.now()))
         self.woken.set()
         return found
+
+    def _prune(self, bodies_days: float, events_days: float, limit: int | None) -> Script[Pruned]:
+        """Remove at most `limit` of each kind, None: all, in transactions between which others have their turn."""
+        most = sys.maxsize if limit is None else operations.checked_rows(limit)
+        now, place, requests, events = self.clock.now(), FROM_THE_START, 0, 0
+        while not place.is_end and (left := most - max(requests, events)) > 0:
+            rows = min(left, operations.PORTION)
+            part: PrunedPart = yield self.store.run(
+                operations.prune_work(bodies_days, events_days, rows, now, place)
+            )
+            place = part.place
+            requests, events = requests + part.removed.requests, events + part.removed.events
+        return Pruned(requests, events)
 
     def _metrics(self) -> Script[bytes]:
         collector = self.collector()

@@ -121,9 +121,9 @@ class Definitions:
             random_values.token,
             self._told,
             self._look,
+            Pruner(keep, self.clock.now),
             self.trouble,
         )
-        self.pruner = Pruner(keep, self.clock.now)
         for source in _listed(sources):
             self.add(source)
 
@@ -335,9 +335,9 @@ class Definitions:
         hint = meant(name, sources, "sources") if sources else "there are none yet: add(source) comes first"
         raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
 
-    def _look(self, transaction: Transaction, idle: bool) -> bool:
-        """Do a worker's chores, now and then: take up parked events that have a handler by now, count depth, if
-        somebody scrapes, and prune; whether events were taken up. A failure here keeps nobody from working."""
+    def _look(self, transaction: Transaction) -> bool:
+        """Do a worker's chores, now and then: take up parked events that have a handler by now, and count depth, if
+        somebody scrapes; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
         if self.unhandled_events.is_due:
             with _trying(
@@ -349,12 +349,6 @@ class Definitions:
             self._looked = now
             with _trying(transaction, self.unseen):
                 self.depth_work()(transaction)
-        if self.pruner.is_due(idle=idle):
-            with _trying(
-                transaction,
-                lambda error: log.warning("what is past its retention was not removed: %s", error),
-            ):
-                self.pruner.step(transaction)
         return taken
 
     def _told(self, done: BatchResult) -> None:

@@ -304,6 +304,6 @@ class Inbox(BaseInbox[SqlStore]):
         """A document's history as lines: every decision, what it changed and why, and how the document stands."""
         return self.store.run(operations.explain_work(document, document_type, tenant))
 
-    def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int = 1_000) -> Pruned:
-        """Remove bodies, and later dedupe records, of events that are finished."""
-        return self.store.run(operations.prune_work(bodies_days, events_days, limit, self.clock.now()))
+    def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int | None = 1_000) -> Pruned:
+        """Remove bodies, and later dedupe records, of events that are finished: `limit` of each at most, None: all."""
+        return effects.run(self._prune(bodies_days, events_days, limit))

@@ -17,13 +17,14 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Entry, Filter, Pruned, State, StoreError, Transaction, pairs
+from surehook.ports.inbox import Entry, Filter, PrunedPart, PrunePlace, State, StoreError, Transaction, pairs
 from surehook.ports.inbox_reading import Other
 from surehook.ports.inbox_tries import Try
 
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
 ROWS = 10_000  # of one list or one replay
+PORTION = 1_000  # of each kind that retention removes in one transaction: some tens of milliseconds
 LOOKS = 20_000  # events that are looked at for one page: some tens of milliseconds
 _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
 
@@ -156,7 +157,7 @@ def replay_work(
         )
     if not reason:
         raise SettingsError("reason", "who asks later wants to know why")
-    fitting, rows = _filter(wanted), _rows(limit)
+    fitting, rows = _filter(wanted), checked_rows(limit)
     return lambda transaction: transaction.replay(
         fitting, reason=reason, now=now, ids=lambda: identify(now), limit=rows
     )
@@ -168,12 +169,12 @@ def unpark_work(source: Source, now: int) -> Callable[[Transaction], int]:
 
 
 def list_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], list[EventRow]]:
-    fitting, rows = _filter(wanted), _rows(limit)
+    fitting, rows = _filter(wanted), checked_rows(limit)
     return lambda transaction: [_listed(one) for one in transaction.entries(fitting, limit=rows)]
 
 
 def page_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], EventPage]:
-    fitting, rows = _filter(wanted), _rows(limit)
+    fitting, rows = _filter(wanted), checked_rows(limit)
 
     def work(transaction: Transaction) -> EventPage:
         reached = transaction.reach(fitting, looks=LOOKS)
@@ -252,7 +253,7 @@ def _listed(one: Entry) -> EventRow:
 
 def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], list[ConflictRow]]:
     """List conflicts. Raises Problem where `before` names no conflict."""
-    rows, earlier = _rows(limit), None if before is None else _event(before)
+    rows, earlier = checked_rows(limit), None if before is None else _event(before)
     return lambda transaction: [
         ConflictRow(
             conflict=ids.text(PREFIX, one.id),
@@ -284,11 +285,12 @@ def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, in
 
 
 def prune_work(
-    bodies_days: float, events_days: float, limit: int, now: int
-) -> Callable[[Transaction], Pruned]:
+    bodies_days: float, events_days: float, limit: int, now: int, place: PrunePlace
+) -> Callable[[Transaction], PrunedPart]:
     bodies, events = Keep(bodies_days, events_days).before(now)
-    rows = _rows(limit)
-    return lambda transaction: transaction.prune(bodies_before=bodies, events_before=events, limit=rows)
+    return lambda transaction: transaction.prune(
+        bodies_before=bodies, events_before=events, limit=limit, place=place
+    )
 
 
 def _filter(wanted: Mapping[str, Any]) -> Filter:
@@ -321,7 +323,7 @@ def _event(ref: str) -> bytes:
         raise Problem("bad_id", f"{ref!r:.64} is no reference of an event", hint=hint) from None
 
 
-def _rows(limit: int) -> int:
+def checked_rows(limit: int) -> int:
     if not 0 < limit <= ROWS:
         raise SettingsError("limit", f"1 to {ROWS}")
     return limit

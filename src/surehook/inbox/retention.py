@@ -1,6 +1,7 @@
 """Retention: workers remove what is past it, some rows at a time, when there is nothing else to do.
 
-An event that is still open is never removed, however old it is. Workers of one process take turns, those of several each
+An event that is still open is never removed, however old it is. A walk goes through all that is old, a part of it in each
+transaction, which has no other work: a claim never waits for it. Workers of one process take turns, those of several each
 take rows that no other has (`Transaction.prune`), so nothing is done twice.
 """
 
@@ -13,13 +14,14 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import SettingsError
-from surehook.ports.inbox import Transaction
+from surehook.ports.inbox import FROM_THE_START, Transaction
 
 log = logging.getLogger("surehook.inbox")
 
 ROWS = 500  # of each kind in one transaction: some tens of milliseconds
-STEP_MS = 1_000  # until the next step where more is past its retention
-PASS_MS = 60_000  # where nothing is
+STEP_MS = 1_000  # until the next part of a walk
+PASS_MS = 60_000  # until the next walk
+STATEMENT_S = 5.0  # for one statement: a thousand times what it takes
 LATE_MS = 600_000  # a worker that always has something to do prunes all the same
 
 
@@ -51,6 +53,7 @@ class Pruner:
         self._keep = keep
         self._now = now
         self._due_at = now()
+        self._place = FROM_THE_START
 
     def is_due(self, *, idle: bool) -> bool:
         """Tell whether it is time for a step."""
@@ -66,12 +69,15 @@ class Pruner:
         if self._keep is None:
             return
         bodies, events = self._keep.before(now)
-        removed = transaction.prune(bodies_before=bodies, events_before=events, limit=ROWS)
-        if removed.requests or removed.events:
+        part = transaction.prune(
+            bodies_before=bodies, events_before=events, limit=ROWS, place=self._place, within_s=STATEMENT_S
+        )
+        if part.removed.requests or part.removed.events:
             log.info(
                 "past their retention, and removed: %d bodies, %d dedupe records",
-                removed.requests,
-                removed.events,
+                part.removed.requests,
+                part.removed.events,
             )
-        if max(removed.requests, removed.events) == ROWS:
+        self._place = FROM_THE_START if part.place.is_end else part.place
+        if not part.place.is_end:
             self._due_at = now + STEP_MS

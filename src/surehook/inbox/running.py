@@ -16,13 +16,11 @@ from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.inbox import Inbox
-from surehook.ports.inbox import Pruned
 
 T = TypeVar("T")
 
 END_S = 4.0  # after `Rules.stop_s`: for giving back what was not done, and for letting connections go
 STUCK_S = 1.0  # between two looks whether too many handlers hang
-PORTION = 1_000  # rows in one transaction: some tens of milliseconds
 
 
 def inbox_at(place: str) -> Inbox | AsyncInbox:
@@ -76,25 +74,6 @@ def asked(inbox: Inbox | AsyncInbox, question: Callable[[Inbox | AsyncInbox], T 
             return await cast("Awaitable[T]", question(inbox))
         finally:
             await inbox.close()
-
-    return asyncio.run(go())
-
-
-def pruned(inbox: Inbox | AsyncInbox, *, bodies_days: float, events_days: float) -> Pruned:
-    """Remove all that retention allows, in transactions of `PORTION` rows, between which workers have their turn."""
-
-    async def go() -> Pruned:
-        requests = events = 0
-        try:
-            while True:
-                some = inbox.prune(bodies_days=bodies_days, events_days=events_days, limit=PORTION)
-                done = some if isinstance(some, Pruned) else await some
-                requests, events = requests + done.requests, events + done.events
-                if max(done.requests, done.events) < PORTION:
-                    return Pruned(requests, events)
-        finally:
-            if (closing := inbox.close()) is not None:
-                await closing
 
     return asyncio.run(go())
 

@@ -116,10 +116,22 @@ class Worker:
         transactions, token = self._transactions, self._transactions.token()
         claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
         if not claimed.runs and not claimed.waking:
+            yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
         yield from self._handling(claimed.runs, token)
         yield from self._waking(claimed.waking, token)
+        yield from self._pruning(idle=False)
         return None
+
+    def _pruning(self, *, idle: bool) -> Script[None]:
+        """Go on with retention, if that is due, in a transaction of its own: no claim is lost with it."""
+        pruner = self._transactions.pruner
+        if self.is_stopping or not pruner.is_due(idle=idle):
+            return
+        try:
+            yield self._store.run(pruner.step)
+        except Exception as error:  # also where the database is away: then the next claim says so
+            log.warning("what is past its retention was not removed: %s", error)
 
     def _handling(self, runs: list[Run], token: bytes) -> Script[None]:
         transactions = self._transactions

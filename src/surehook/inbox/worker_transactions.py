@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.process import BatchResult, Processor
+from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import DocumentKey, Run, StoreError, Transaction
@@ -50,10 +51,11 @@ class WorkerTransactions:
         now: Callable[[], int],
         token: Callable[[], bytes],
         report: Callable[[BatchResult], None],
-        look: Callable[[Transaction, bool], bool],
+        look: Callable[[Transaction], bool],
+        pruner: Pruner,
         trouble: Trouble,
     ) -> None:
-        """`look(transaction, idle)` does a worker's chores beside claiming, and tells whether more is due by that."""
+        """`look(transaction)` does a worker's chores beside claiming, and tells whether more is due by that."""
         self.processor = processor
         self.rules = rules
         self.handler_times = handler_times
@@ -61,6 +63,7 @@ class WorkerTransactions:
         self.token = token
         self.report = report
         self.look = look
+        self.pruner = pruner
         self.trouble = trouble
         self._is_current = False  # the tables, once that was seen
 
@@ -75,7 +78,7 @@ class WorkerTransactions:
             runs = transaction.claim(now=self.now(), **bounds)
             # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
             waking = transaction.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
-            if self.look(transaction, not (runs or waking)) and not runs:
+            if self.look(transaction) and not runs:
                 runs = transaction.claim(now=self.now(), **bounds)
             return Claimed(
                 runs, waking, None if runs or waking else transaction.next_due(self.processor.follows)

@@ -258,6 +258,30 @@ class Pruned(Struct, frozen=True):
     events: int
 
 
+Place = tuple[int, bytes]  # when a row came, and its id
+
+
+class PrunePlace(Struct, frozen=True, kw_only=True):
+    """The place of a walk of retention: the last row of each table that was looked at; None: there are no more."""
+
+    requests: Place | None = (0, b"")
+    events: Place | None = (0, b"")
+
+    @property
+    def is_end(self) -> bool:
+        return self.requests is None and self.events is None
+
+
+FROM_THE_START = PrunePlace()
+
+
+class PrunedPart(Struct, frozen=True):
+    """A part of a walk of retention: what it removed, and where the next part begins."""
+
+    removed: Pruned
+    place: PrunePlace
+
+
 class Transaction(ReceiptTransaction, TryTransaction, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
@@ -359,8 +383,18 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """When the next run, or document of these types, is due, Unix milliseconds; None: nothing waits."""
         ...
 
-    def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
-        """Remove bodies and, later, dedupe records of events that are finished; at most `limit` of each."""
+    def prune(
+        self,
+        *,
+        bodies_before: int,
+        events_before: int,
+        limit: int,
+        place: PrunePlace = FROM_THE_START,
+        within_s: float | None = None,
+    ) -> PrunedPart:
+        """Go on with a walk of retention: remove bodies and, later, dedupe records of events that are finished, at most
+        `limit` of each, and look at a bounded number of rows whatever it finds. No statement of it takes longer than
+        `within_s`, where the database can be told so."""
         ...
 
     def savepoint(self) -> AbstractContextManager[None]:

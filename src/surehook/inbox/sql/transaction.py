@@ -18,6 +18,7 @@ from surehook.inbox.sql import (
     documenting,
     idle_timeout,
     parking,
+    pruning,
     settling,
     showing,
 )
@@ -25,13 +26,15 @@ from surehook.inbox.sql.deferred_begin import HANDLING, Writer
 from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
 from surehook.ports.inbox import (
+    FROM_THE_START,
     Conflict,
     Depth,
     DocumentKey,
     DocumentRow,
     Entry,
     Filter,
-    Pruned,
+    PrunedPart,
+    PrunePlace,
     Request,
     Run,
     Settlement,
@@ -195,9 +198,22 @@ class SqlTransaction(ReceiptStatements, Tries):
     def depth(self, *, now: int, limit: int) -> list[Depth]:
         return depth.depth(self.connection, now=now, limit=limit)
 
-    def prune(self, *, bodies_before: int, events_before: int, limit: int) -> Pruned:
-        return showing.prune(
-            self.connection, bodies_before=bodies_before, events_before=events_before, limit=limit
+    def prune(
+        self,
+        *,
+        bodies_before: int,
+        events_before: int,
+        limit: int,
+        place: PrunePlace = FROM_THE_START,
+        within_s: float | None = None,
+    ) -> PrunedPart:
+        return pruning.prune(
+            self.connection,
+            bodies_before=bodies_before,
+            events_before=events_before,
+            limit=limit,
+            place=place,
+            within_s=within_s,
         )
 
     # -- handlers ------------------------------------------------------------------------------------------------

@@ -1,0 +1,174 @@
+"""Retention: a walk through what is old, in the order of arrival, some pages of rows in each transaction.
+
+What still has something to come may be old and many: a hundred thousand events that wait for a handler. So a walk remembers its
+place, and each of its transactions looks at `PAGES * PAGE` rows of a table at most, whatever it finds there. A page is read
+first, and then, by these very rows, what is needed of them: a condition on the whole table (`NOT IN`, `NOT EXISTS`) leaves it to
+the planner how often everything that is unfinished is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sqlalchemy import Connection, Table, and_, delete, exists, or_, select
+
+from surehook.core import ids
+from surehook.inbox.sql.settling import is_open
+from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, requests, runs, tries
+from surehook.ports.inbox import Place, Pruned, PrunedPart, PrunePlace
+
+PAGE = 400  # rows: two parameters each, below the 999 of old SQLite builds
+PAGES = 4  # of each table in one transaction: some milliseconds, for which SQLite's writer is held
+
+_later = runs.alias()
+
+
+def prune(
+    connection: Connection,
+    *,
+    bodies_before: int,
+    events_before: int,
+    limit: int,
+    place: PrunePlace,
+    within_s: float | None,
+) -> PrunedPart:
+    """Go on from a place. Never what still has something to come: the body of an open run stays however old it is.
+
+    What another one removes just now is passed over, not waited for.
+    """
+    with _bounded(connection, within_s):
+        bodies, bodies_at = _bodies(connection, bodies_before, limit, place.requests)
+        old, events_at = _events(connection, events_before, limit, place.events)
+        if place.events is not None and events_at is None:
+            _sweep(connection, events_before, limit)
+    return PrunedPart(Pruned(bodies, old), PrunePlace(requests=bodies_at, events=events_at))
+
+
+def _bodies(connection: Connection, before: int, limit: int, place: Place | None) -> tuple[int, Place | None]:
+    removed = 0
+    for _ in range(PAGES):
+        if place is None or removed >= limit:
+            break
+        rows, place = _page(connection, requests, before, place, min(PAGE, limit - removed))
+        needed = {bytes(id_) for (id_,) in connection.execute(_needed(rows))} if rows else set()
+        free = _locked(connection, requests, [id_ for _, id_ in rows if id_ not in needed])
+        if free:
+            connection.execute(delete(requests).where(requests.c.id.in_(free)))
+        removed += len(free)
+    return removed, place
+
+
+def _events(connection: Connection, before: int, limit: int, place: Place | None) -> tuple[int, Place | None]:
+    removed = 0
+    for _ in range(PAGES):
+        if place is None or removed >= limit:
+            break
+        rows, place = _page(connection, events, before, place, min(PAGE, limit - removed))
+        done = _finished(connection, [id_ for _, id_ in rows], lock=False)
+        # A replay may have committed between the look and the lock.
+        old = _finished(connection, _locked(connection, events, done), lock=True)
+        if old:
+            connection.execute(delete(conflicts).where(conflicts.c.event.in_(old)))
+            connection.execute(delete(runs).where(runs.c.event.in_(old)))
+            connection.execute(delete(receipts).where(receipts.c.event.in_(old)))
+            connection.execute(delete(tries).where(tries.c.event.in_(old)))
+            connection.execute(delete(events).where(events.c.id.in_(old)))
+        removed += len(old)
+    return removed, place
+
+
+def page_of(table: Table, before: int, place: Place, limit: int) -> Any:
+    """The next rows by arrival, and by id where several came in one millisecond."""
+    at, id_ = place
+    came = table.c.received_at
+    return (
+        select(came, table.c.id)
+        .where(came < before, came >= at, or_(came > at, table.c.id > id_))
+        .order_by(came, table.c.id)
+        .limit(limit)
+    )
+
+
+def _page(
+    connection: Connection, table: Table, before: int, place: Place, limit: int
+) -> tuple[list[Place], Place | None]:
+    rows = [
+        (int(at), bytes(id_)) for at, id_ in connection.execute(page_of(table, before, place, limit)).all()
+    ]
+    return rows, rows[-1] if len(rows) == limit else None
+
+
+def _needed(rows: Sequence[Place]) -> Any:
+    """Those of these requests that have an open run. An event came when its request did, and that has an index."""
+    return (
+        select(events.c.request)
+        .select_from(events.join(runs, runs.c.event == events.c.id))
+        .where(
+            events.c.received_at.in_(sorted({at for at, _ in rows})),
+            events.c.request.in_([id_ for _, id_ in rows]),
+            is_open(),
+        )
+    )
+
+
+def _locked(connection: Connection, table: Table, wanted: Sequence[bytes]) -> list[bytes]:
+    """Lock rows; those that another one has are passed over."""
+    if not wanted:
+        return []
+    locking = select(table.c.id).where(table.c.id.in_(wanted)).order_by(table.c.id)
+    return [bytes(id_) for (id_,) in connection.execute(locking.with_for_update(skip_locked=True))]
+
+
+def _finished(connection: Connection, wanted: Sequence[bytes], *, lock: bool) -> list[bytes]:
+    """Choose the events that have nothing to come: no run that is open, nor a newest one of which somebody may still say
+    `finalize` or `reject`."""
+    if not wanted:
+        return []
+    later = exists().where(_later.c.event == runs.c.event, _later.c.number > runs.c.number)
+    waits_for_a_word = and_(runs.c.state == "processed", ~later)
+    unfinished = select(runs.c.event).where(runs.c.event.in_(wanted), or_(is_open(), waits_for_a_word))
+    found = connection.execute(unfinished.with_for_update(read=True) if lock else unfinished)
+    kept = {bytes(event) for (event,) in found}
+    return [event for event in wanted if event not in kept]
+
+
+def _sweep(connection: Connection, events_before: int, limit: int) -> None:
+    """Remove tries whose event is gone: while a deployment lasts, a version that knows no tries removes events without them.
+
+    Only where an event could be past its retention, by the time in its id, and so by the tries' own keys. What still has
+    something to come is passed over on the way, up to `limit` of the most tries that an event has.
+    """
+    some = (
+        select(tries.c.event)
+        .where(tries.c.event < ids.floor(events_before))
+        .order_by(tries.c.event)
+        .limit(limit * TRIES)
+        .subquery()
+    )
+    gone = select(some.c.event).distinct().where(~exists().where(events.c.id == some.c.event)).limit(limit)
+    if orphans := [bytes(event) for (event,) in connection.execute(gone)]:
+        connection.execute(delete(tries).where(tries.c.event.in_(orphans)))
+
+
+@contextmanager
+def _bounded(connection: Connection, within_s: float | None) -> Iterator[None]:
+    """Let no statement take longer than that: on PostgreSQL until the transaction ends, on MariaDB, which knows that of
+    sessions alone, until this is done. SQLite and MySQL have no such bound."""
+    dialect: Any = connection.dialect
+    if within_s is None or not (dialect.name == "postgresql" or getattr(dialect, "is_mariadb", False)):
+        yield
+        return
+    if dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {round(within_s * 1000)}")
+        yield
+        return
+    connection.exec_driver_sql(
+        f"SET @surehook_most = @@SESSION.max_statement_time, SESSION max_statement_time = {within_s:g}"
+    )
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the connection is lost, and its session with it
+            connection.exec_driver_sql("SET SESSION max_statement_time = @surehook_most")
