@@ -2,27 +2,25 @@
 
 What still has something to come may be old and many: a hundred thousand events that wait for a handler. So a walk remembers its
 place, and each of its transactions looks at `PAGES * PAGE` rows of a table at most, whatever it finds there. A page is read
-first, and then, by these very rows, what is needed of them: a condition on the whole table (`NOT IN`, `NOT EXISTS`) leaves it to
-the planner how often everything that is unfinished is read.
+first, and then, by these very rows, what is needed of them: with a condition on whole tables (`NOT IN`, `NOT EXISTS`) it is the
+planner who decides how often everything that is unfinished is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, delete, exists, or_, select
+from sqlalchemy import Connection, Table, delete, exists, or_, select
 
 from surehook.core import ids
-from surehook.inbox.sql.settling import is_open
+from surehook.inbox.sql.settling import WAITING
 from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, requests, runs, tries
 from surehook.ports.inbox import Place, Pruned, PrunedPart, PrunePlace
 
 PAGE = 400  # rows: two parameters each, below the 999 of old SQLite builds
-PAGES = 4  # of each table in one transaction: some milliseconds, for which SQLite's writer is held
-
-_later = runs.alias()
+PAGES = 2  # of each table in one transaction: some milliseconds, for which SQLite's writer is held
 
 
 def prune(
@@ -52,7 +50,7 @@ def _bodies(connection: Connection, before: int, limit: int, place: Place | None
         if place is None or removed >= limit:
             break
         rows, place = _page(connection, requests, before, place, min(PAGE, limit - removed))
-        needed = {bytes(id_) for (id_,) in connection.execute(_needed(rows))} if rows else set()
+        needed = _needed(connection, rows) if rows else set()
         free = _locked(connection, requests, [id_ for _, id_ in rows if id_ not in needed])
         if free:
             connection.execute(delete(requests).where(requests.c.id.in_(free)))
@@ -100,17 +98,30 @@ def _page(
     return rows, rows[-1] if len(rows) == limit else None
 
 
-def _needed(rows: Sequence[Place]) -> Any:
+def _needed(connection: Connection, rows: Sequence[Place]) -> set[bytes]:
     """Those of these requests that have an open run. An event came when its request did, and that has an index."""
-    return (
-        select(events.c.request)
-        .select_from(events.join(runs, runs.c.event == events.c.id))
-        .where(
+    found = connection.execute(
+        select(events.c.id, events.c.request).where(
             events.c.received_at.in_(sorted({at for at, _ in rows})),
             events.c.request.in_([id_ for _, id_ in rows]),
-            is_open(),
         )
     )
+    request_of = {bytes(event): bytes(request) for event, request in found}
+    is_needed = set[bytes]()
+    for some in _portions(request_of, PAGE):  # a request may have a thousand events
+        is_needed |= {request_of[event] for event in _open(connection, some)}
+    return is_needed
+
+
+def _open(connection: Connection, wanted: Sequence[bytes]) -> set[bytes]:
+    """Those of these events that have a run that is due, or waits. The rows are looked at here: with a condition on them, a
+    planner may begin with all that are open."""
+    found = connection.execute(_runs_of(wanted))
+    return {bytes(event) for event, _, state, due_at in found if due_at is not None or state in WAITING}
+
+
+def _runs_of(wanted: Sequence[bytes]) -> Any:
+    return select(runs.c.event, runs.c.number, runs.c.state, runs.c.due_at).where(runs.c.event.in_(wanted))
 
 
 def _locked(connection: Connection, table: Table, wanted: Sequence[bytes]) -> list[bytes]:
@@ -126,12 +137,15 @@ def _finished(connection: Connection, wanted: Sequence[bytes], *, lock: bool) ->
     `finalize` or `reject`."""
     if not wanted:
         return []
-    later = exists().where(_later.c.event == runs.c.event, _later.c.number > runs.c.number)
-    waits_for_a_word = and_(runs.c.state == "processed", ~later)
-    unfinished = select(runs.c.event).where(runs.c.event.in_(wanted), or_(is_open(), waits_for_a_word))
-    found = connection.execute(unfinished.with_for_update(read=True) if lock else unfinished)
-    kept = {bytes(event) for (event,) in found}
-    return [event for event in wanted if event not in kept]
+    looking = _runs_of(wanted).order_by(runs.c.event, runs.c.number)
+    is_open, newest = set[bytes](), dict[bytes, str]()
+    for event, _, state, due_at in connection.execute(
+        looking.with_for_update(read=True) if lock else looking
+    ):
+        newest[bytes(event)] = state
+        if due_at is not None or state in WAITING:
+            is_open.add(bytes(event))
+    return [event for event in wanted if event not in is_open and newest.get(event) != "processed"]
 
 
 def _sweep(connection: Connection, events_before: int, limit: int) -> None:
@@ -150,6 +164,13 @@ def _sweep(connection: Connection, events_before: int, limit: int) -> None:
     gone = select(some.c.event).distinct().where(~exists().where(events.c.id == some.c.event)).limit(limit)
     if orphans := [bytes(event) for (event,) in connection.execute(gone)]:
         connection.execute(delete(tries).where(tries.c.event.in_(orphans)))
+
+
+def _portions(values: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
+    """`itertools.batched` of Python 3.12."""
+    rest = list(values)
+    for at in range(0, len(rest), size):
+        yield rest[at : at + size]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, or_, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from surehook.inbox.sql.bulk import Row, update_rows
 from surehook.inbox.sql.finding import fits, newest
@@ -16,7 +16,12 @@ _SETTLED = (
     "lease", "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version",
     "result_sha256", "changed", "error_code", "error",
 )  # fmt: skip
+WAITING: tuple[State, ...] = ("parked", "held")  # for code here, or for a predecessor: not due, and not finished either
 # A run that is open would do the same work once more; what was finalized may be asked for again.
+WAITING: tuple[State, ...] = (
+    "parked",
+    "held",
+)  # for code here, or for a predecessor: not due, and not finished either
 _FINISHED: tuple[State, ...] = ("processed", "finalized", "rejected", "ignored", "dead")
 
 
@@ -85,8 +90,3 @@ def decide(
         values["finalized_at"] = now
     connection.execute(update(runs).where(runs.c.id == bytes(found[0])).values(**values))
     return True
-
-
-def is_open() -> Any:
-    """A condition: the run still has something to come, since it is due, or waits for a predecessor or its schema version."""
-    return or_(runs.c.due_at.is_not(None), runs.c.state.in_(("parked", "held")))
