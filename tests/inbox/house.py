@@ -46,6 +46,11 @@ def partner(**choices: Any) -> sources.Source:
     return sources.named("standard", name="partner", secret=SECRET, **choices)
 
 
+def partner_named(name: str) -> sources.Source:
+    """The same, named otherwise."""
+    return sources.named("standard", name=name, secret=SECRET)
+
+
 def message(event_id: str, type: str = "document.signed", **data: Any) -> tuple[str, bytes]:
     return event_id, json.dumps({"type": type, **data}).encode()
 

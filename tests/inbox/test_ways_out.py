@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from surehook.core.errors import SettingsError
 from surehook.inbox import Ignore, Later, Refuse
 from surehook.inbox.workflow import Fields, WorkflowError
+from tests.inbox.house import message, partner_named
 from tests.inbox.test_documents import FIELDS, MOVES, QUICK, STRICT, state, story, table
 
 SHORT = {"mode": "strict", "wait_s": 60.0}
@@ -349,3 +350,52 @@ def test_what_is_put_off_or_rejected_says_when(house, said):
 
 def lines(house, document="doc_1"):
     return house.do(house.inbox.explain(document))
+
+
+# -- an event that waits, and cannot be read any more
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["the predecessor is handled", "its handler fails"])
+def test_one_that_waits_and_whose_source_is_gone_is_parked_and_its_predecessor_goes_on(houses, fails):
+    before = followed(houses)
+    before.on(source="partner")
+    tell(before, 1, 3)
+    after = before.twin(sources=[partner_named("renamed")], backoff=QUICK)
+    after.inbox.follow(table(**STRICT), "renamed", "*")
+    failing = [fails]
+
+    def failed_once(event):
+        if failing[0]:
+            failing[0] = False
+            raise ValueError("not yet")
+
+    handled = after.on(failed_once, source="renamed")
+    event_id, type, data = story("doc_1")[1]
+    assert after.send(*message(event_id, type, **data), source="renamed").status == 200
+    after.work()
+    after.clock.passes(2)
+    after.work()
+    assert [event.id for event in handled] == ["doc_1-2"] * (1 + fails)
+    assert after.states() == {"doc_1-1": "finalized", "doc_1-2": "finalized", "doc_1-3": "parked"}
+    assert [one.code for one in after.events(id="doc_1-3")] == ["unknown_source"]
+    before.work()
+    before.clock.passes(11)
+    before.work()
+    told = before.events(id="doc_1-3")[0]
+    assert (told.state, told.code) == ("ignored", "informational"), "it goes on where its source is known"
+    after.close()
+
+
+def test_a_release_lets_a_document_go_on_past_one_that_cannot_be_read(houses, monkeypatch):
+    house = followed(houses, backoff=QUICK)
+    house.on()
+    tell(house, 1, 3)
+
+    def unread(run):
+        raise ValueError("of another form")
+
+    monkeypatch.setattr(house.inbox.transactions.processor, "read", unread)
+    assert house.do(house.inbox.release("doc_1", by="ana", reason="seen on paper")) is True
+    house.work()
+    ended = house.events(id="doc_1-3")[0]
+    assert (ended.state, ended.code, ended.error) == ("accepted", "unreadable", "ValueError: of another form")

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import structs
 
-from surehook.core.workflow.decide import Arrival, Decision, Step, WorkflowError, is_undone
+from surehook.core.workflow.decide import Arrival, Decision, Document, Step, WorkflowError, is_undone
 from surehook.inbox.document_rows import document_of, step_of, without
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
@@ -62,6 +62,18 @@ class Decided(NamedTuple):
     run: Run | None
 
 
+class Readers(Protocol):
+    """Reads the events of runs."""
+
+    def read(self, run: Run) -> Event:
+        """Read the event of a run, or raise."""
+        ...
+
+    def read_or_end(self, run: Run) -> Event | Settlement:
+        """Read the event of a run, or end the run."""
+        ...
+
+
 class DocumentBatch:
     """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
 
@@ -70,10 +82,15 @@ class DocumentBatch:
         transaction: Transaction,
         policy: ResultPolicy,
         following: Following,
-        read: Callable[[Run], Event],
+        events: Readers,
         keys: Sequence[DocumentKey],
     ) -> None:
-        self._transaction, self._policy, self._following, self._read = transaction, policy, following, read
+        self._transaction, self._policy, self._following, self._events = (
+            transaction,
+            policy,
+            following,
+            events,
+        )
         self._rows = transaction.documents(keys) if keys else {}
         self._standing = {key: document_of(row.body) for key, row in self._rows.items()}
         self._wake: dict[DocumentKey, int | None] = {}
@@ -166,7 +183,11 @@ class DocumentBatch:
                     return
                 self.settle(own[0], self._policy.failed_with(own[0], error, "workflow_error"))
                 return
-            runs = self._concerned(key, decision, own)
+            runs, unreadable = self._concerned(key, decision, own)
+            if unreadable:  # to wait for it would be to wait for ever
+                assert document is not None
+                document = self._leave(key, document, unreadable)
+                continue
             try:
                 failed = self._handle(workflow, key, decision, runs, own, said)
             except UndoFailed as error:
@@ -191,17 +212,33 @@ class DocumentBatch:
 
     def _concerned(
         self, key: DocumentKey, decision: Decision, own: tuple[Run, Event] | None
-    ) -> dict[str, tuple[Run, Event]]:
-        """Find runs by event id: the event's own, and those of events that leave the queue."""
+    ) -> tuple[dict[str, tuple[Run, Event]], list[tuple[Run, Settlement]]]:
+        """Find runs by event id: the event's own, and those of events that leave the queue. Beside them those that waited and
+        cannot be read any more, since their source was renamed or changed, with their ends."""
         leaving = [step.event for step in decision.released]
         found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}
+        unreadable: list[tuple[Run, Settlement]] = []
         if stored := [one for one in leaving if one not in found]:
-            found |= {
-                run.event_id: (run, self._read(run)) for run in self._transaction.held_runs(key, stored)
-            }
+            for run in self._transaction.held_runs(key, stored):
+                event = self._events.read_or_end(run)
+                if isinstance(event, Settlement):
+                    unreadable.append((run, event))
+                else:
+                    found[run.event_id] = (run, event)
         if own is not None:
             found[own[0].event_id] = own
-        return found
+        return found, unreadable
+
+    def _leave(
+        self, key: DocumentKey, document: Document, leaving: Sequence[tuple[Run, Settlement]]
+    ) -> Document:
+        """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go."""
+        for run, ended in leaving:
+            self.settle(run, ended)
+            document = without(document, run.event_id)
+        self._standing[key] = document
+        self._wake.setdefault(key, self._rows[key].wake_at)
+        return document
 
     def _put_off(self, error: UndoFailed, own: tuple[Run, Event] | None) -> None:
         """Put off an event of a document that waits until something is undone."""
@@ -234,7 +271,12 @@ class DocumentBatch:
                 for step in decision.steps:
                     if step.is_taking_back:
                         undoing.hear(
-                            self._transaction, self._policy, self._read, key, step, self._said_at(key, step)
+                            self._transaction,
+                            self._policy,
+                            self._events.read,
+                            key,
+                            step,
+                            self._said_at(key, step),
                         )
                         continue
                     if step.event not in runs:

@@ -122,7 +122,7 @@ class Processor:
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
         batch = DocumentBatch(
-            transaction, self._policy, self._following, self.read, [*keys, *(key for key, _ in asleep)]
+            transaction, self._policy, self._following, self, [*keys, *(key for key, _ in asleep)]
         )
         for key, workflow in asleep:
             batch.wake(workflow, key)
@@ -186,19 +186,25 @@ class Processor:
         """Read the event of a run. Raises VerifyError, KeyError for a source that is not defined here."""
         return events.read(run, self._sources[run.source])
 
+    def read_or_end(self, run: Run) -> Event | Settlement:
+        """Read the event of a run, or end the run, where it cannot be read here."""
+        if run.body is None:
+            return self._policy.end(run, "rejected", code="body_expired")
+        if run.source not in self._sources:
+            return self._policy.parked(run, UNKNOWN_SOURCE)
+        try:
+            return self.read(run)
+        except Exception as error:  # it was read before it was stored: the source was changed since
+            said = str(error) if isinstance(error, VerifyError) else f"{type(error).__name__}: {error}"
+            return self._policy.failed(run, "unreadable", said)
+
     def _prepare(self, run: Run) -> PreparedRun:
         policy = self._policy
         if run.attempts > 1 and run.attempts > policy.attempts(run):  # the last ones ended with their process
             return PreparedRun(run, ended=policy.exhausted(run))
-        if run.body is None:
-            return PreparedRun(run, ended=policy.end(run, "rejected", code="body_expired"))
-        if run.source not in self._sources:
-            return PreparedRun(run, ended=policy.parked(run, UNKNOWN_SOURCE))
-        try:
-            event = self.read(run)
-        except Exception as error:  # it was read before it was stored: the source was changed since
-            said = str(error) if isinstance(error, VerifyError) else f"{type(error).__name__}: {error}"
-            return PreparedRun(run, ended=policy.failed(run, "unreadable", said))
+        event = self.read_or_end(run)
+        if isinstance(event, Settlement):
+            return PreparedRun(run, ended=event)
         workflow = self._following.of(run.source, run.type)
         if workflow is None:
             return self._beside(run, event)
