@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from surehook.core.errors import SettingsError
 from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures
+from surehook.inbox.definitions import _trying
 from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.testing import HandlerFailed, Trial
 from surehook.inbox.trouble import Away, Trouble, cure
@@ -312,3 +314,55 @@ def test_a_closed_port_asks_whether_it_is_running(told):
 def test_words_of_drivers_that_say_what_is_wrong():
     assert cure(sqlite3.OperationalError("no such table: surehook_inbox_runs"))
     assert cure(ValueError("anything else")) is None
+
+
+@pytest.mark.parametrize("name", ["on_dead", "observe"])
+def test_a_hook_that_nobody_would_await_is_refused(house, name):
+    async def hook(one):
+        pass
+
+    with pytest.raises(SettingsError, match="nobody would await"):
+        getattr(house.inbox, name)(hook)
+
+
+class Mute(Exception):
+    """An error that cannot be written or looked at."""
+
+    def __str__(self):
+        raise SystemExit(3)
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+class LaterMute(Later):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(Mute("x"), "handler_failed"), (LaterMute("1s"), "later")], ids=["any", "later"]
+)
+def test_an_error_that_cannot_be_written_is_a_failure_like_others(house, error, code):
+    def fails(event):
+        if event.id == "evt_1":
+            raise error
+
+    house.on(fails)
+    house.receive("evt_1")
+    house.receive("evt_2")
+    house.work()
+    assert (house.effects(), house.states()) == (["evt_2"], {"evt_1": "accepted", "evt_2": "finalized"})
+    one = house.events(id="evt_1")[0]
+    assert one.code == code and "it cannot say what it is" in one.error
+
+
+def test_a_chore_whose_savepoint_fails_says_so():
+    class Lost:
+        def savepoint(self):
+            raise OSError("the connection is gone")
+
+    noted = []
+    with pytest.raises(OSError, match="gone"), _trying(Lost(), noted.append):
+        pass
+    assert noted == []

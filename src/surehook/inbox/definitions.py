@@ -22,7 +22,7 @@ from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.handler_times import HandlerTimes
-from surehook.inbox.handlers import F, Handler, Handlers, named
+from surehook.inbox.handlers import F, Handler, Handlers, check_blocking, named
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.process import BatchResult, Processor
 from surehook.inbox.queue.inbox_queue import InboxQueue
@@ -230,16 +230,20 @@ class Definitions:
     def observe(self, observer: Observer) -> Observer:
         """Call `observer(transition)` after each commit for each change of state (`inbox.transitions`), as for a span.
 
-        It runs in the worker: what it raises is logged, what it waits for is waited for.
+        It runs in the worker: what it raises is logged, what it waits for is waited for. Raises SettingsError for a coroutine,
+        which nobody would await.
         """
+        check_blocking("observe", observer)
         self.transitions.observe(observer)
         return observer
 
     def on_dead(self, hook: Hook) -> Hook:
         """Call `hook(failure)` after the commit by which an event was given up (`inbox.failures.Failure`), as to tell people.
 
-        It runs in the worker: what it raises is logged, what it waits for is waited for.
+        It runs in the worker: what it raises is logged, what it waits for is waited for. Raises SettingsError for a coroutine,
+        which nobody would await.
         """
+        check_blocking("on_dead", hook)
         self.failures.dead(hook)
         return hook
 
@@ -379,10 +383,14 @@ def _listed(sources: Iterable[Source]) -> Iterable[Source]:
 
 @contextmanager
 def _trying(transaction: Transaction, failed: Callable[[Exception], object]) -> Iterator[None]:
+    has_begun = False
     try:
         with transaction.savepoint():
+            has_begun = True
             yield
     except StoreError:  # the connection or the transaction is lost, and the work with it
         raise
     except Exception as error:
+        if not has_begun:  # likewise
+            raise
         failed(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
 
 from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits
 from surehook.ports.inbox import LostLease, StoreError
@@ -21,7 +22,7 @@ class HandlerError(Exception):
     """Marks an error as the handler's."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}")
+        super().__init__(f"{type(error).__name__}: {words(error)}")
         self.error = error
 
 
@@ -33,6 +34,31 @@ def marked(error: BaseException) -> HandlerError | None:
     if isinstance(error, StoreError):
         return None if isinstance(error, _OWN) else HandlerError(error)
     return None if isinstance(error, Exception) or _ends_the_worker(error) else HandlerError(error)
+
+
+def words(error: BaseException) -> str:
+    """Say what an error says. Its class is the application's own: what that raises here would end the worker."""
+    try:
+        return str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return "it cannot say what it is"
+
+
+def told(error: BaseException) -> str:
+    """Write an error with its traceback, or with as much of it as can be written."""
+    try:
+        return "".join(traceback.format_exception(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:
+        cause = type(failure).__name__
+    why = f"{type(error).__name__}: {words(error)}\n(its traceback cannot be written: {cause})\n"
+    try:
+        return "".join(traceback.format_tb(error.__traceback__)) + why
+    except Exception:
+        return why
 
 
 def bare(error: Exception) -> BaseException:

@@ -217,6 +217,16 @@ def _is_coroutine(function: Callable[..., Any]) -> bool:
     return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
+def check_blocking(what: str, function: Callable[..., Any]) -> None:
+    """Check a function that is called after a commit, and not awaited. Raises SettingsError."""
+    if _is_coroutine(function):
+        raise SettingsError(
+            what,
+            f"{_called(function)} is a coroutine, which nobody would await",
+            hint="`def` in place of `async def`; in a loop, asyncio.get_running_loop().create_task(…) begins one",
+        )
+
+
 def check_pattern(pattern: str) -> str:
     """Check a pattern: `*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
     if not pattern or (

@@ -25,6 +25,7 @@ from surehook.inbox.document_rows import out_of_line
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
+from surehook.inbox.handler_errors import words
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
@@ -195,7 +196,7 @@ class Processor:
         try:
             return self.read(run)
         except Exception as error:  # it was read before it was stored: the source was changed since
-            said = str(error) if isinstance(error, VerifyError) else f"{type(error).__name__}: {error}"
+            said = str(error) if isinstance(error, VerifyError) else f"{type(error).__name__}: {words(error)}"
             return self._policy.failed(run, "unreadable", said)
 
     def _prepare(self, run: Run) -> PreparedRun:

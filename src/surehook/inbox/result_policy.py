@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -14,9 +13,10 @@ from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import HandlerCall, HandlerCalls
 from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
-from surehook.inbox.handler_errors import bare, marked
+from surehook.inbox.handler_errors import bare, marked, told, words
 from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
+from surehook.inbox.sql.transaction import HandlerEndedIt
 from surehook.ports.inbox import Run, Settlement, State, Transaction
 from surehook.ports.inbox_tries import Try
 
@@ -108,21 +108,22 @@ class ResultPolicy:
         """End a run whose handler chose another outcome, or failed."""
         handlers = self.handlers.fitting(run.source, run.type)
         if isinstance(error, Later):
-            ended = self.end(run, "accepted", code="later", error=str(error), handlers=handlers)
+            ended = self.end(run, "accepted", code="later", error=words(error), handlers=handlers)
             return structs.replace(
                 ended, due_at=self.now() + error.wait_ms, attempts=max(run.attempts - 1, 0)
             )
         if isinstance(error, Refuse):
-            return self.end(run, "rejected", code=error.code, error=str(error), handlers=handlers)
+            return self.end(run, "rejected", code=_plain(error.code), error=words(error), handlers=handlers)
         if isinstance(error, Ignore):
-            return self.end(run, "ignored", code="ignored", error=str(error), handlers=handlers)
+            return self.end(run, "ignored", code="ignored", error=words(error), handlers=handlers)
+        if isinstance(error, HandlerEndedIt):  # each further attempt would keep its effects once more
+            return self.dead(run, "handler_commits", str(error), handlers=handlers, raised=error)
         # Cancelled while it asked the database, it lost the transaction as well: then it is the cause of that.
         late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
         if late is not None:
             return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
         raised = bare(error)
-        told = "".join(traceback.format_exception(raised))
-        return self.failed(run, code, told, handlers=handlers, raised=raised)
+        return self.failed(run, code, told(raised), handlers=handlers, raised=raised)
 
     def failed(
         self,
@@ -154,6 +155,13 @@ class ResultPolicy:
             (one.retry or self.backoff for one in handlers), default=self.backoff, key=_attempts
         ).attempts
 
+    def dead(
+        self, run: Run, code: str, error: str, *, handlers: Sequence[Handler], raised: BaseException
+    ) -> Settlement:
+        """Give a run up at once, whatever attempts are left."""
+        ended = self.end(run, "dead", code=code, error=error, handlers=handlers)
+        return structs.replace(ended, tried=self._tried(run, ended, raised))
+
     def exhausted(self, run: Run) -> Settlement:
         """Give a run up: its last attempts ended with their processes."""
         ended = self.end(run, "dead", code="attempts_exhausted")
@@ -170,7 +178,7 @@ class ResultPolicy:
             code=ended.error_code or "",
             handler=ended.handler if failing is None else failing.name,
             name=None if raised is None else type(raised).__name__,
-            message=ended.error if raised is None else _plain(_words(raised)),
+            message=ended.error if raised is None else _plain(words(raised)),
         )
 
     def parked(self, run: Run, code: str) -> Settlement:
@@ -210,25 +218,24 @@ def _blamed(
         return result
     except Exception as error:
         raised = bare(error)
-        with suppress(AttributeError):  # of a class that takes no marks
+        with suppress(Exception):  # of a class that takes no marks
             setattr(raised, _HANDLER, call.handler)
-        hints.add(raised)
+        with suppress(Exception):
+            hints.add(raised)
         raise
 
 
 def _failing(error: BaseException | None) -> Handler | None:
-    return getattr(error, _HANDLER, None) or getattr(getattr(error, "__cause__", None), _HANDLER, None)
+    for one in (error, getattr(error, "__cause__", None)):
+        with suppress(Exception):  # of a class that answers for any attribute
+            found = getattr(one, _HANDLER, None)
+            if isinstance(found, Handler):
+                return found
+    return None
 
 
 def _attempts(one: Backoff) -> int:
     return one.attempts
-
-
-def _words(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # an application's own
-        return "it cannot say what it is"
 
 
 def _called(

@@ -15,7 +15,6 @@ without it would leave standing what the document says has not happened.
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable
 
 from msgspec import structs
@@ -24,7 +23,7 @@ from surehook.core import ids
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.decide import Step
 from surehook.inbox.event import PREFIX, Event
-from surehook.inbox.handler_errors import bare
+from surehook.inbox.handler_errors import bare, told
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.ports.inbox import DocumentKey, Run, Settlement, StoreError, Transaction
@@ -72,8 +71,7 @@ class Undoing:
         except StoreError:
             raise
         except Exception as error:
-            told = "".join(traceback.format_exception(bare(error)))
-            ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told, handlers=hearing)
+            ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told(bare(error)), handlers=hearing)
             least, most = AGAIN_MS
             now = ends.now()
             wait_ms = min(max(now - said_at, least), most)

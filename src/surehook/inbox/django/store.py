@@ -23,7 +23,12 @@ from surehook.inbox.sql import borrowed, engines
 from surehook.inbox.sql.deferred_begin import Writer, driver
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
-from surehook.inbox.sql.transaction import SqlTransaction
+from surehook.inbox.sql.transaction import (
+    ENDED_IT,
+    HandlerEndedIt,
+    SqlTransaction,
+    is_without_savepoint,
+)
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
@@ -45,14 +50,19 @@ class DjangoTransaction(SqlTransaction):
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         self._bind()
+        is_done = False
         try:
             with transaction.atomic(using=self._django.alias):
                 yield
+                is_done = True
                 if self._django.needs_rollback:
                     raise Broken(
                         "an error of the database was caught; use transaction.atomic() round what may fail"
                     )
         except BaseException as error:
+            # MySQL may have undone it all after an error that the handler has caught; PostgreSQL tells the two apart.
+            if is_done and self._django.vendor == "postgresql" and is_without_savepoint(error.__cause__):
+                raise HandlerEndedIt(ENDED_IT) from error
             if self._django.needs_rollback:  # the savepoint was gone as well: so is the neighbours' work
                 raise StoreError("the transaction was lost in a handler") from error
             raise

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import (
     DBAPIError,
     DisconnectionError,
@@ -26,7 +26,7 @@ from sqlalchemy.util import await_only
 from surehook.core.errors import SurehookError
 from surehook.inbox.sql import cutting, deferred_begin, engines, versions
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
-from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits, SqlTransaction
+from surehook.inbox.sql.transaction import FAILED_WITHIN, AsksWithin, HandlerCommits, SqlTransaction
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction
 
@@ -311,5 +311,13 @@ def _guard(engine: Engine) -> None:
         if not connection.invalidated and connection.info.get(HANDLING):
             raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
 
+    def failed(context: ExceptionContext) -> None:
+        connection = context.connection
+        if connection is not None and not connection.invalidated and connection.info.get(HANDLING):
+            connection.info[FAILED_WITHIN] = (
+                True  # it may have ended the transaction, and the handler may catch it
+            )
+
+    event.listen(engine, "handle_error", failed)
     event.listen(engine, "commit", refuse)
     event.listen(engine, "rollback", refuse)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
@@ -46,11 +47,25 @@ from surehook.ports.inbox import (
 
 T = TypeVar("T")
 
+ENDED_IT = (
+    "a statement of the handler has ended the transaction (COMMIT or ROLLBACK as a statement; on MySQL and MariaDB also "
+    "TRUNCATE, CREATE, ALTER, DROP and LOCK TABLES): what it did before that may stand, so the event is not tried again. Let "
+    "the inbox commit, use tx.begin_nested() for a part that may fail, and run such statements elsewhere; then look at what it "
+    "did, and replay the event if that is safe"
+)
+# In a connection's `info`: a statement of the handler has failed, and it may have gone on.
+FAILED_WITHIN = "surehook_inbox_failed"
+# "no such savepoint", "no transaction"
+_NO_SAVEPOINT, _NO_SAVEPOINT_MYSQL, _NO_SAVEPOINT_SQLITE = ("3B001", "25P01"), 1305, "no such savepoint"
 _SAVEPOINT = "surehook_run"
 
 
 class HandlerCommits(StoreError):
     """A handler called commit or rollback on the transaction that also marks its event processed."""
+
+
+class HandlerEndedIt(HandlerCommits):
+    """A statement of a handler has ended the transaction: what it had done stands, and there is no mark that it is done."""
 
 
 class AsksWithin(StoreError):
@@ -238,7 +253,7 @@ class SqlTransaction(ReceiptStatements, Tries):
             if self._joins and self._is_batch:
                 self._stands = True
             else:
-                self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+                self._release()
         except StoreError:
             raise
         except BaseException as error:
@@ -249,6 +264,16 @@ class SqlTransaction(ReceiptStatements, Tries):
                 raise StoreError(
                     f"the transaction was lost in a handler: {lost.__class__.__name__}"
                 ) from error
+            raise
+
+    def _release(self) -> None:
+        """Keep what was done. Raises HandlerEndedIt where there is no savepoint any more, and no error that has ended it."""
+        try:
+            self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        except Exception as error:
+            own = error.orig if isinstance(error, DBAPIError) else error
+            if is_without_savepoint(own) and not self._connection.info.get(FAILED_WITHIN):
+                raise HandlerEndedIt(ENDED_IT) from error
             raise
 
     def _well(self, statement: str) -> None:
@@ -271,6 +296,7 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._is_watched = True
         info = self._connection.info  # not there to be asked for any more once the connection is lost
         info[HANDLING] = True
+        info.pop(FAILED_WITHIN, None)
         try:
             if not self._sessions:
                 yield self._async if is_async else self._connection
@@ -290,3 +316,12 @@ class SqlTransaction(ReceiptStatements, Tries):
         from sqlalchemy.util import await_only
 
         return await_only(coroutine)
+
+
+def is_without_savepoint(error: BaseException | None) -> bool:
+    """Tell whether a driver says that there is no such savepoint, or no transaction."""
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    if state in _NO_SAVEPOINT:
+        return True
+    number = error.args[0] if error is not None and error.args else None
+    return number == _NO_SAVEPOINT_MYSQL or _NO_SAVEPOINT_SQLITE in str(error)

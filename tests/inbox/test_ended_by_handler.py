@@ -1,0 +1,83 @@
+"""A handler whose statement ends the transaction: its work stands without the mark, so it is not called again."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from surehook.inbox import Backoff
+from tests.inbox.house import House
+
+QUICK = Backoff(first_s=1, factor=1, max_s=1, attempts=10, jitter=0)
+STATEMENTS = {"sqlite": "commit", "postgresql": "commit", "mariadb": "truncate table cache"}
+
+
+@pytest.fixture
+def made(ground_of, runner):
+    houses: list[House] = []
+
+    def make(database: str, kind: str) -> House:
+        house = House(kind, ground_of(database, kind)[1], runner, backoff=QUICK).prepare()
+        house.sql("create table cache (id int)")
+        houses.append(house)
+        return house
+
+    yield make
+    for house in houses:
+        house.close()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
+    house = made(database, kind)
+    said = text(STATEMENTS[database])
+
+    def blocking(event, tx):
+        house.write(tx, event.id)
+        tx.execute(said)
+
+    async def waiting(event, tx):
+        await house.write(tx, event.id)
+        await tx.execute(said)
+
+    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    house.receive("evt_1")
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+    assert house.effects() == ["evt_1"], "once, and not once for each attempt"
+    ended = house.events()[0]
+    assert (ended.state, ended.code, ended.attempts) == ("dead", "handler_commits", 1)
+    assert "has ended the transaction" in ended.error and "begin_nested" in ended.error
+    house.receive("evt_2")
+    house.sql("delete from effects")
+
+
+@pytest.mark.slow
+def test_one_that_catches_a_deadlock_is_tried_again(made):
+    """MariaDB has undone its work then, and there is no savepoint either."""
+    house = made("mariadb", "sync")
+    house.sql("create table rows_ (id int primary key, n int)")
+    house.sql("insert into rows_ values (1, 0), (2, 0)")
+    seen = []
+
+    @house.inbox.on("partner")
+    def done(event, tx):
+        house.write(tx, event.id)
+        seen.append(event.id)
+        if len(seen) > 1:
+            return
+        try:
+            # As a deadlock does it: the server undoes the whole transaction, and says so with an error.
+            tx.connection.cursor().execute("rollback")
+            tx.execute(text("select * from nowhere"))
+        except DBAPIError:
+            pass
+
+    house.receive("evt_1")
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+    assert (house.effects(), house.states()) == (["evt_1"], {"evt_1": "finalized"})
