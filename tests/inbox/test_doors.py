@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from surehook.core.errors import Overloaded, SettingsError
 from surehook.core.limits import LINGER_BYTES
-from surehook.inbox import AsyncInbox, Inbox, group_commit, sources
+from surehook.inbox import AsyncInbox, Inbox, asgi, group_commit, sources
 from surehook.inbox.sql import ddl
 from surehook.ports.inbox import Contended, StoreUnavailable
 from surehook.verify import sign
@@ -385,3 +385,70 @@ def test_a_tenant_that_the_signature_does_not_cover_is_refused():
 def test_sources_need_no_sqlalchemy():
     code = "import sys; from surehook.inbox import sources, workflow; assert 'sqlalchemy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- many large bodies at once
+
+
+def asked_at_once(app, bodies, *, length=None):
+    """The statuses and headers of requests that all send this part of their body, and then nothing, until the last has."""
+
+    async def go():
+        released = asyncio.Event()
+        answers = []
+
+        async def one(part):
+            sent = iter([{"type": "http.request", "body": part, "more_body": True}])
+
+            async def receive():
+                for first in sent:
+                    return first
+                await released.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message):
+                if message["type"] == "http.response.start":
+                    answers.append((message["status"], dict(message["headers"])))
+
+            given = [] if length is None else [(b"content-length", str(length).encode())]
+            scope = {
+                "type": "http",
+                "method": "POST",
+                "path": "/partner",
+                "query_string": b"",
+                "headers": given,
+            }
+            await app(scope, receive, send)
+
+        tasks = [asyncio.create_task(one(part)) for part in bodies]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        released.set()
+        await asyncio.gather(*tasks)
+        return answers
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("length", [None, 400_000], ids=["unsaid", "said"])
+def test_large_bodies_of_strangers_have_one_budget_together(inbox, monkeypatch, length):
+    monkeypatch.setattr(asgi, "READING_BYTES", 1_000_000)
+    inbox.receiver.sources["partner"] = partner(body_bytes=500_000)
+    app = inbox.asgi()
+    large = bytes(400_000)
+    answers = asked_at_once(app, [large] * 5, length=length)
+    assert [status for status, _ in answers] == [503] * 3
+    assert all(int(given[b"retry-after"]) > 0 for _, given in answers)
+    assert asked_at_once(app, [large] * 2, length=length) == [], "what was read is forgotten"
+
+
+def test_small_bodies_come_whatever_others_send(inbox, monkeypatch):
+    monkeypatch.setattr(asgi, "READING_BYTES", 1_000_000)
+    inbox.receiver.sources["partner"] = partner(body_bytes=2_000_000)
+    assert asked_at_once(inbox.asgi(), [bytes(1_000_000), *[bytes(60_000)] * 30]) == []
+
+
+def test_one_that_is_alone_may_be_as_large_as_its_source_allows(inbox, monkeypatch):
+    monkeypatch.setattr(asgi, "READING_BYTES", 100_000)
+    inbox.receiver.sources["partner"] = partner(body_bytes=500_000)
+    assert asked_at_once(inbox.asgi(), [bytes(400_000)], length=400_000) == []

@@ -1,8 +1,8 @@
 """The inbox as an ASGI application, to be mounted in Starlette, FastAPI or anything else: POST /SOURCE.
 
-The body is read within two bounds, its size and one deadline for the whole of it, and not at all where the head is enough to
-refuse. A connection on which more of a refused body may still come is closed, after that was read and thrown away within
-bounds: closed over bytes that nobody has read it would take the answer back.
+The body is read within three bounds, its size, one deadline for the whole of it, and a budget of bytes for all that are being
+read, and not at all where the head is enough to refuse. A connection on which more of a refused body may still come is closed,
+after that was read and thrown away within bounds: closed over bytes that nobody has read it would take the answer back.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ T = TypeVar("T")
 
 BODY_S = 10.0  # for the whole body: 1 MiB over a slow mobile line; a trickle would hold memory for hours
 CLOSE = (("connection", "close"),)
+# Bodies that are being read at the same moment, of all senders: nobody has looked at a signature yet. As much as may wait to be
+# stored afterwards.
+READING_BYTES = 64 * 1024 * 1024
+SMALL_BYTES = 64 * 1024  # not counted: nearly all are, and they come whatever others send
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,6 +37,32 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 class _Gone(Exception):
     """The sender hung up before its body was whole."""
+
+
+class _TooMuch(Exception):
+    """The bodies that are being read are larger together than they may be."""
+
+
+class _Reading:
+    """The bytes of large bodies that are being read, within a budget. One that is alone may be larger."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether so many bytes more may be read."""
+        return size <= SMALL_BYTES or not self._bytes or self._bytes + size <= self._most
+
+    def take(self, size: int) -> None:
+        """Count so many bytes of a body. Raises _TooMuch."""
+        if self._bytes and self._bytes + size > self._most:
+            raise _TooMuch
+        self._bytes += size
+
+    def give(self, size: int) -> None:
+        """Forget so many bytes: their body was judged, or thrown away."""
+        self._bytes -= size
 
 
 class AsgiApp:
@@ -48,6 +78,7 @@ class AsgiApp:
         self._body_s = body_s
         self._receiver = receiver
         self._receive = receive_call
+        self._reading = _Reading(READING_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,11 +97,17 @@ class AsgiApp:
     async def _begun(self, scope: Scope, receive: Receive) -> Reply | Awaitable[Reply]:
         """Begin a coroutine: its answer at once, or the rest to be awaited."""
         call = _call(scope)
-        early = self._receiver.before_body(call, _length(call))
+        length = _length(call)
+        early = self._receiver.before_body(call, length)
         if early is not None:
             return early if call.method == "GET" else _closing(early)
+        if length is not None and not self._reading.has_room(length):
+            return _closing(self._receiver.refuse(call.source, "overloaded"))
         try:
-            body = await _within(self._body_s, _body(receive, self._receiver.body_bytes(call.source)))
+            most = self._receiver.body_bytes(call.source)
+            body = await _within(self._body_s, _body(receive, most, self._reading))
+        except _TooMuch:
+            return _closing(self._receiver.refuse(call.source, "overloaded"))
         except TimeoutError:
             return _closing(self._receiver.refuse(call.source, "body_too_slow"))
         if body is None:
@@ -82,7 +119,7 @@ class AsgiApp:
         await _send(send, reply, more_body=True)
         try:
             async with asyncio.timeout(self._body_s):
-                await _body(receive, LINGER_BYTES, keeps=False)
+                await _body(receive, LINGER_BYTES, None)
         except TimeoutError:
             pass
         except _Gone:
@@ -173,22 +210,29 @@ def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any,
             return whole
 
 
-async def _body(receive: Receive, most: int, *, keeps: bool = True) -> bytes | None:
-    """Read the whole body; None as soon as it is larger than that. Where nothing is kept, it is thrown away."""
+async def _body(receive: Receive, most: int, reading: _Reading | None) -> bytes | None:
+    """Read the whole body; None as soon as it is larger than that. Without `reading` it is thrown away. Raises _TooMuch."""
     parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        part = message.get("body", b"")
-        size += len(part)
-        if size > most:
-            return None
-        if keeps:
-            parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+    size = counted = 0
+    try:
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            part = message.get("body", b"")
+            size += len(part)
+            if size > most:
+                return None
+            if reading is not None:
+                if size > SMALL_BYTES:
+                    reading.take(size - counted)
+                    counted = size
+                parts.append(part)
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+    finally:
+        if counted and reading is not None:
+            reading.give(counted)
 
 
 def _closing(reply: Reply) -> Reply:
