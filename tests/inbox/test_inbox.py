@@ -12,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from surehook.inbox import Backoff, Ignore, Later, Refuse, Rules, sources
+from surehook.inbox.sources import Field, SourceError
 from tests.inbox.house import SECRET, House, call, message, partner
 
 QUICK = Backoff(first_s=1, factor=2, max_s=60, attempts=3, jitter=0)
@@ -492,3 +493,31 @@ def test_what_was_accepted_before_the_clock_was_set_back_is_done_at_once_and_no_
     house.clock.passes(3602)
     house.work()
     assert house.states()["evt_1"] == "finalized"
+
+
+def test_a_dead_worker_s_lease_is_not_longer_for_a_clock_that_was_set_back(house):
+    house.on()
+    house.receive("evt_1")
+    house.do(house.inbox.store.run(house.inbox.transactions.claim_work(b"d" * 16)))
+    house.clock.passes(-3_600)
+    house.work()
+    assert house.effects() == ["evt_1"]
+
+
+def test_a_lease_that_was_given_now_is_not_taken_for_one(house):
+    house.on()
+    house.receive("evt_1")
+    house.do(house.inbox.store.run(house.inbox.transactions.claim_work(b"d" * 16)))
+    house.work()
+    assert house.effects() == []
+
+
+@pytest.mark.parametrize("tenant", ["acme ", " acme"])
+def test_a_tenant_with_spaces_around_it_is_refused(houses, tenant):
+    """MariaDB takes it for the same as without those at its end."""
+    house = houses(sources=[partner(tenant=Field("tenant"))])
+    answer = house.receive("evt_1", tenant=tenant)
+    assert (answer.status, json.loads(answer.body)["code"]) == (422, "malformed")
+    assert house.receive("evt_1", tenant="acme").status == 200
+    with pytest.raises(SourceError, match="no spaces around"):
+        partner(tenant=tenant)

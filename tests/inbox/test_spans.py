@@ -16,6 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from surehook.inbox import Backoff, Inbox, spans
 from surehook.inbox.sources import Field
+from surehook.inbox.transitions import Transition
 from tests.inbox.house import NOW, Clock, call, message, partner
 from tests.inbox.test_documents import STRICT, story, table
 
@@ -159,3 +160,16 @@ def test_spans_without_their_package_say_what_to_install():
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "SettingsError" in told and "surehook[inbox,tracing]" in told
+
+
+@pytest.mark.parametrize(
+    "code", ["handler_failed", "handler_timeout", "commit_failed", "unreadable", "workflow_error"]
+)
+def test_an_attempt_that_failed_is_an_error_whatever_failed(traced, code):
+    one = Transition(
+        kind="event.ended", before="accepted", after="accepted", source="partner", tenant="", event_id="evt_1", ref="inb_1",
+        code=code,
+    )  # fmt: skip
+    spans.to(traced.tracer)(one)
+    (span,) = traced.spans()
+    assert span.status.status_code is StatusCode.ERROR

@@ -189,6 +189,8 @@ class Receiver:
             found = _found(tenant, message, headers, TENANT_CHARS)
             if found is None:
                 raise VerifyError("malformed", "the tenant is not where it should be")
+            if found != found.strip():  # some databases take it for the same with and without
+                raise VerifyError("malformed", "the tenant has spaces around it")
             tenant = found
         raw = message.raw if item is None else _sorted(message.body)
         if (lasting := payload.without(message.body, source.provider.volatile)) is not message.body:

@@ -35,7 +35,7 @@ except ImportError:
 
 NS_IN_MS = 1_000_000
 # Attempts that are tried again, and were failures all the same.
-FAILED = ("handler_failed", "handler_timeout")
+FAILED = ("handler_failed", "handler_timeout", "commit_failed", "unreadable", "workflow_error")
 _OPERATIONS = {
     "event.ended": ("process", SpanKind.CONSUMER),
     "event.decided": ("settle", SpanKind.CLIENT),

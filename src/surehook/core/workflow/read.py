@@ -13,9 +13,10 @@ SEQUENCE_MAX = 2**63 - 1
 
 
 def document_of(body: Any, fields: Fields) -> str | None:
-    """The id of the document a body is about; None where it names none that can be used."""
+    """The id of the document a body is about; None where it names none that can be used, or one with spaces around it."""
     name, flaw = _name(body, fields.document, "document")
-    return None if flaw else name
+    # With spaces around it, some databases take it for another document's.
+    return None if flaw or name is None or name != name.strip() else name
 
 
 def arrival_of(body: Any, fields: Fields, *, id: str, type: str, remediated: bool = False) -> Arrival:

@@ -184,8 +184,10 @@ def _patterns(types: Iterable[str]) -> tuple[str, ...]:
 
 def _tenant(provider: Provider, tenant: str | Place) -> str | Field | Header:
     if isinstance(tenant, str):
-        if len(tenant) > TENANT_CHARS or (tenant and not tenant.isprintable()):
-            raise SourceError("tenant", f"at most {TENANT_CHARS} visible characters")
+        if len(tenant) > TENANT_CHARS or (tenant and not tenant.isprintable()) or tenant != tenant.strip():
+            raise SourceError(
+                "tenant", f"at most {TENANT_CHARS} visible characters, and no spaces around them"
+            )
         return tenant
     place = _readable(tenant, "tenant")
     assert place is not None

@@ -28,6 +28,9 @@ LOADED = select(*_COLUMNS).select_from(
     runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
 )
 
+# Of ours: a process of another version may give longer ones.
+LEASES = 2
+
 # Made once: a worker that finds nothing to do would spend most of its time on making them.
 _IDS = runs.c.id.in_(bindparam("ids", expanding=True))
 _DUE = (
@@ -67,7 +70,7 @@ def claim(
     """Claim runs; `idle_ms` is told to PostgreSQL in the same statement, where rows are found."""
     due, bound = (_DUE, {}) if idle_ms is None else (_DUE_BOUND, {"idle": str(idle_ms)})
     found = connection.execute(due, {"now": now, "most": limit, **bound}).all()
-    if not found and (ahead := _ahead(connection, now)) is not None:
+    if not found and (ahead := _ahead(connection, now, lease_ms)) is not None:
         found = connection.execute(due, {"now": ahead, "most": limit, **bound}).all()
     if not found:
         return []
@@ -81,13 +84,16 @@ def claim(
     return [loaded(row) for row in rows]
 
 
-def _ahead(connection: Connection, now: int) -> int | None:
+def _ahead(connection: Connection, now: int, lease_ms: int) -> int | None:
     """Find when the first run is due, where that is later than now and nobody put it off: it was accepted before the clock was
-    set back, or by another's that is ahead, and would wait for as long."""
+    set back, or by another's that is ahead, and would wait for as long. So would one whose lease ends later than any does that
+    was given since: whoever had it may be gone."""
     first = connection.execute(_NEXT).first()
-    if first is None or first.lease is not None or not now < first.due_at == first.accepted_at:
+    if first is None:
         return None
-    return int(first.due_at)
+    is_accepted = first.lease is None and now < first.due_at == first.accepted_at
+    is_leased = first.lease is not None and first.due_at > now + LEASES * lease_ms
+    return int(first.due_at) if is_accepted or is_leased else None
 
 
 def _sweep(connection: Connection, gone: set[bytes]) -> None:
