@@ -17,7 +17,7 @@ from surehook.core.receipt_message import ITEMS
 from surehook.core.verification import VerifyError
 from surehook.core.verification import verify as believe
 from surehook.inbox import Ignore, Inbox, Later, ReceiptsTo, Refuse, sources
-from surehook.inbox.receipt_batches import MOST_S
+from surehook.inbox.receipt_batches import MOST_S, ReceiptBatch
 from surehook.inbox.sources import SourceError
 from tests.client.stand_in import Heard, StandIn, answer, stand_in
 from tests.inbox.house import NOW, SECRET, House, call, message, partner
@@ -473,3 +473,13 @@ def test_what_cannot_sign_is_refused_when_it_is_defined():
         MATERIAL,
     )
     assert SECRET not in repr(ReceiptsTo(to.url, SECRET))
+
+
+def test_while_a_sender_is_away_that_is_told_once_a_minute(sender, caplog):
+    batches, clock = sender.house.inbox.receipt_batches, sender.house.clock
+    for _ in range(3):
+        for n in range(200):
+            batches.failed(ReceiptBatch("partner", f"ep_{n}", ()), "connection refused")
+        clock.passes(31)
+    told = [one for one in caplog.records if "could not be told" in one.getMessage()]
+    assert len(told) == 2

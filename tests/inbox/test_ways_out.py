@@ -399,3 +399,48 @@ def test_a_release_lets_a_document_go_on_past_one_that_cannot_be_read(houses, mo
     house.work()
     ended = house.events(id="doc_1-3")[0]
     assert (ended.state, ended.code, ended.error) == ("accepted", "unreadable", "ValueError: of another form")
+
+
+def test_a_document_with_spaces_around_its_id_is_none(houses):
+    """MariaDB takes it for the one without those at its end."""
+    house = followed(houses)
+    house.on()
+    house.receive("evt_1", "document.sent", document="doc_1 ", n=1)
+    house.work()
+    assert [(one.state, one.code) for one in house.events()] == [("rejected", "no_document")]
+
+
+# -- a document that nobody follows any more
+
+
+def test_held_events_that_nobody_follows_are_told_of_once_a_minute_for_each_type(houses, caplog):
+    before = followed(houses)
+    before.on()
+    tell(before, 1, 3)
+    after = before.twin()
+    after.on()
+    after.work()
+    assert warned(caplog, "nobody follows") == []
+    days = 4 * 86_400
+    for passed in (days, 30, 40):
+        after.clock.passes(passed)
+        after.work()
+    told = warned(caplog, "nobody follows", "contract", "doc_1")
+    assert len(told) == 2, "after four days, and a minute later"
+    before.work()
+    after.clock.passes(70)
+    after.work()
+    assert len(warned(caplog, "nobody follows")) == 2
+    after.close()
+
+
+def test_a_release_says_so_where_nobody_follows_the_document(houses, caplog):
+    before = followed(houses)
+    before.on()
+    tell(before, 1, 3)
+    after = before.twin()
+    assert after.do(after.inbox.release("doc_1", by="ana", reason="seen")) is True
+    assert len(warned(caplog, "no workflow here follows documents of type contract")) == 1
+    assert before.do(before.inbox.release("doc_1", by="ana", reason="seen")) is True
+    assert len(warned(caplog, "no workflow here follows")) == 1
+    after.close()

@@ -100,6 +100,7 @@ class Definitions:
             self.clock.now,
             random_values.bits,
             random_values.fraction,
+            self.clock.boot,
         )
         self.unhandled_events = UnhandledEvents(
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
@@ -298,7 +299,9 @@ class Definitions:
         self, document: str, document_type: str | None, tenant: str, by: str, reason: str
     ) -> Callable[[Transaction], bool]:
         now = self.clock.now()
-        return document_commands.release_work(document, document_type, tenant, by=by, reason=reason, now=now)
+        return document_commands.release_work(
+            document, document_type, tenant, by=by, reason=reason, now=now, following=self.following
+        )
 
     def grant_work(
         self, document: str, document_type: str | None, tenant: str, token: str | None, by: str, reason: str

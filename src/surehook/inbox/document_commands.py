@@ -6,6 +6,7 @@ handlers: so they can be said from any process. A grant holds at once. Who said 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import msgspec
@@ -15,8 +16,11 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
 from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.following import Following
+from surehook.inbox.transitions import quoted
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import DocumentKey, DocumentRow, StepRow, Transaction
+
+log = logging.getLogger("surehook.inbox")
 
 BY_CHARS = 255
 WHY_CHARS = 1_000
@@ -24,9 +28,16 @@ TOKEN_CHARS = 255  # as much as is read of an event's
 
 
 def release_work(
-    document: str, document_type: str | None, tenant: str, *, by: str, reason: str, now: int
+    document: str,
+    document_type: str | None,
+    tenant: str,
+    *,
+    by: str,
+    reason: str,
+    now: int,
+    following: Following,
 ) -> Callable[[Transaction], bool]:
-    """Let a document go on; False: nothing is held for it."""
+    """Let a document go on; False: nothing is held for it. Warns where nobody here follows it: somebody else has to."""
     _check(by, reason)
     word = OperatorCommand(what="release", at=now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
 
@@ -36,6 +47,11 @@ def release_work(
         if held is None or not (held[1].waiting or held[1].stopped):
             return False
         _say(transaction, *held, word)
+        if key is not None and following.by_type(key[0]) is None:
+            log.warning(
+                "%s is released, and no workflow here follows documents of type %s: it goes on where one does",
+                quoted(key[2]), key[0],
+            )  # fmt: skip
         return True
 
     return work

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from surehook.client.calls import ApiCall, ServerUrl, headers_of, retry_after_s
 from surehook.client.http1 import HttpAnswer
 from surehook.core import ids, receipt_message
+from surehook.inbox.log_limits import OncePer
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.sources.receipts_to import ReceiptsTo
 from surehook.inbox.sources.source import Source
@@ -27,6 +28,7 @@ CLAIMED = 500  # in one turn: five full batches
 LEASE_MS = 120_000  # a receipt sender that died is followed by another after that
 FIRST_S, FACTOR, MOST_S = 1.0, 4.0, 3600.0
 JITTER = 0.2
+TELL_S = 60.0
 
 
 class ReceiptBatch(Struct, frozen=True):
@@ -42,7 +44,7 @@ class _Problem(Struct):
 
 
 class ReceiptBatches:
-    """`now()` in Unix milliseconds, `bits(n)` n random bytes, `fraction()` chance in [0, 1) for waits."""
+    """`now()` in Unix milliseconds, `bits(n)` n random bytes, `fraction()` chance in [0, 1) for waits, `boot` counts seconds."""
 
     def __init__(
         self,
@@ -51,12 +53,14 @@ class ReceiptBatches:
         now: Callable[[], int],
         bits: Callable[[int], bytes],
         fraction: Callable[[], float],
+        boot: Callable[[], float],
     ) -> None:
         self._sources = sources
         self._pending_receipts = pending_receipts
         self.now = now
         self.bits = bits
         self._fraction = fraction
+        self._telling = OncePer(boot, TELL_S)
 
     @property
     def are_wanted(self) -> bool:
@@ -124,8 +128,9 @@ class ReceiptBatches:
         return self.failed(batch, f"{answer.status} {code}".strip(), retry_after_s(answer))
 
     def failed(self, batch: ReceiptBatch, why: str, wish_s: float | None = None) -> list[UnsentReceipt]:
-        """Put all of a batch off."""
-        log.warning("receipts of %s could not be told and will be: %s", batch.source, why)
+        """Put all of a batch off. Logged once a minute for each source: while a sender is away, each of its endpoints fails."""
+        if self._telling.may(batch.source):
+            log.warning("receipts of %s could not be told and will be: %s", batch.source, why)
         return [self._later(one, wish_s) for one in batch.receipts]
 
     def _later(self, one: UnsentReceipt, wish_s: float | None) -> UnsentReceipt:

@@ -19,6 +19,7 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.sources.source import Source
+from surehook.inbox.transitions import quoted
 from surehook.ports.inbox import UNHANDLED, UNKNOWN_SOURCE, Run, Settlement, Transaction
 
 log = logging.getLogger("surehook.inbox")
@@ -26,6 +27,7 @@ log = logging.getLogger("surehook.inbox")
 ROWS = 500  # looked at in one transaction: some milliseconds
 STEP_MS = 1_000  # between two steps of one pass over all that is parked
 PASS_MS = 10_000  # between the end of a pass and the next
+LATE_MS = 60_000  # after which a document is nobody's: who follows its type looks each second
 TELL_S = 60.0
 
 
@@ -75,6 +77,7 @@ class UnhandledEvents:
         """Take up what can be handled by now; whether there was any."""
         now = self._now()
         self._looks_at = now + PASS_MS  # also where this fails
+        self._look_for_documents(transaction, now)
         found = transaction.unhandled(after=self._after, limit=ROWS)
         is_all = len(found) < ROWS
         self._after = b"" if is_all else found[-1][0]
@@ -83,6 +86,17 @@ class UnhandledEvents:
         if fitting := [run for run, source, type in found if self._fits(source, type)]:
             log.info("%d parked events have a handler by now", transaction.take_up(fitting, now=now))
         return bool(fitting)
+
+    def _look_for_documents(self, transaction: Transaction, now: int) -> None:
+        """Warn of documents whose time has passed and whose type nobody follows: what waits in them would wait for ever."""
+        types = [one.document_type for one in self._following.workflows]
+        for document_type, document in transaction.unfollowed(types, before=now - LATE_MS, limit=ROWS):
+            if self._telling.may(("document", document_type)):
+                log.warning(
+                    "documents of type %s should go on, and nobody follows them, here or elsewhere: what waits in %s waits until "
+                    "somebody does (inbox.follow)",
+                    document_type, quoted(document),
+                )  # fmt: skip
 
     def _fits(self, source: str, type: str | None) -> bool:
         known = self._sources.get(source)

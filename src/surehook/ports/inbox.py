@@ -365,6 +365,10 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """Documents of these types whose `wake_at` has passed."""
         ...
 
+    def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
+        """Documents of other types for which time had passed before that instant: their types and ids, at most so many."""
+        ...
+
     def history(
         self, document: str, *, document_type: str | None, tenant: str
     ) -> list[tuple[DocumentRow, list[str]]]:

@@ -132,6 +132,18 @@ def waking(connection: Connection, *, types: Sequence[str], now: int, limit: int
     return [(document_type, tenant, document) for document_type, tenant, document in found]
 
 
+def unfollowed(
+    connection: Connection, types: Sequence[str], *, before: int, limit: int
+) -> list[tuple[str, str]]:
+    wanted = (
+        select(documents.c.document_type, documents.c.document)
+        .where(documents.c.wake_at <= before, documents.c.document_type.not_in(types))
+        .order_by(documents.c.wake_at)
+        .limit(limit)
+    )
+    return [(document_type, document) for document_type, document in connection.execute(wanted)]
+
+
 def history(
     connection: Connection, document: str, *, document_type: str | None, tenant: str
 ) -> list[tuple[DocumentRow, list[str]]]:

@@ -16,15 +16,9 @@ _SETTLED = (
     "lease", "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version",
     "result_sha256", "changed", "error_code", "error",
 )  # fmt: skip
-WAITING: tuple[State, ...] = (
-    "parked",
-    "held",
-)  # for code here, or for a predecessor: not due, and not finished either
+# For code here, or for a predecessor: not due, and not finished either.
+WAITING: tuple[State, ...] = ("parked", "held")
 # A run that is open would do the same work once more; what was finalized may be asked for again.
-WAITING: tuple[State, ...] = (
-    "parked",
-    "held",
-)  # for code here, or for a predecessor: not due, and not finished either
 _FINISHED: tuple[State, ...] = ("processed", "finalized", "rejected", "ignored", "dead")
 
 

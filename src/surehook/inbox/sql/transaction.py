@@ -202,6 +202,9 @@ class SqlTransaction(ReceiptStatements, Tries):
     def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
         return documenting.waking(self._unbound, types=types, now=now, limit=limit)
 
+    def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
+        return documenting.unfollowed(self.connection, types, before=before, limit=limit)
+
     def history(
         self, document: str, *, document_type: str | None, tenant: str
     ) -> list[tuple[DocumentRow, list[str]]]:
