@@ -7,6 +7,7 @@ import random
 import pytest
 
 from surehook.inbox import Backoff
+from surehook.inbox.sql import documenting
 from surehook.inbox.workflow import Fields, Order, Table
 from tests.inbox.house import call, message
 
@@ -204,6 +205,21 @@ def test_every_decision_can_be_explained(houses):
     assert any("odd" in line and "conflict" in line for line in lines)
     assert lines[-1].startswith("now viewed")
     assert house.states()["odd"] == "rejected"
+
+
+def test_of_a_long_history_the_last_decisions_are_explained_and_a_release_reads_none(houses, monkeypatch):
+    house = followed(houses)
+    house.on()
+    for event_id, type, data in story("doc_1")[:5]:
+        house.receive(event_id, type, **data)
+    house.work()
+    told = house.do(house.inbox.explain("doc_1", limit=2))
+    assert told[0] == "the last 2 decisions; earlier ones are not shown (limit=)"
+    assert [line for line in told if " doc_1-" in line] == house.do(house.inbox.explain("doc_1"))[4:6]
+    read = []
+    monkeypatch.setattr(documenting, "_last_steps", lambda *given: read.append(given[-1]) or [])
+    house.do(house.inbox.release("doc_1", by="ana", reason="seen"))
+    assert read == [0]
 
 
 def test_an_event_without_a_document_is_rejected(houses):

@@ -165,7 +165,7 @@ def test_the_table_of_answers_is_that_of_the_code():
 def test_every_code_of_a_run_is_in_the_table():
     text = "".join(path.read_text() for path in sorted(Path(surehook.inbox.__file__).parent.glob("*.py")))
     codes = set(re.findall(r'\.end\([^()]*code="([a-z_]+)"', text))
-    codes |= set(re.findall(r'\.(?:failed|failed_with)\([^()"]*"([a-z_]+)"', text))
+    codes |= set(re.findall(r'\.(?:failed|failed_with|dead)\([^()"]*"([a-z_]+)"', text))
     codes |= {
         "handler_failed",
         *document_batch._ENDS,

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import make_url
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures
+from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures, trouble
 from surehook.inbox.definitions import _trying
 from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.testing import HandlerFailed, Trial
@@ -366,3 +366,10 @@ def test_a_chore_whose_savepoint_fails_says_so():
     with pytest.raises(OSError, match="gone"), _trying(Lost(), noted.append):
         pass
     assert noted == []
+
+
+@pytest.mark.parametrize(
+    "said", ["(2006, 'MySQL server has gone away')", "Got a packet bigger than 'max_allowed_packet' bytes"]
+)
+def test_a_server_that_hangs_up_on_large_messages_is_told_of(said):
+    assert "max_allowed_packet, which should be twice" in (trouble.next_step(said) or "")

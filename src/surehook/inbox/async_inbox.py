@@ -236,10 +236,11 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         return await effects.run_async(self._metrics())
 
     async def explain(
-        self, document: str, *, document_type: str | None = None, tenant: str = ""
+        self, document: str, *, document_type: str | None = None, tenant: str = "", limit: int = 1_000
     ) -> list[str]:
-        """A document's history as lines: every decision, what it changed and why, and how the document stands."""
-        return await self.store.run(operations.explain_work(document, document_type, tenant))
+        """A document's history as lines: its last decisions, `limit` of them, what each changed and why, and how the document
+        stands."""
+        return await self.store.run(operations.explain_work(document, document_type, tenant, limit))
 
     async def prune(
         self, *, bodies_days: float = 30, events_days: float = 90, limit: int | None = 1_000

@@ -300,9 +300,12 @@ class Inbox(BaseInbox[SqlStore]):
         """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError."""
         return effects.run(self._metrics())
 
-    def explain(self, document: str, *, document_type: str | None = None, tenant: str = "") -> list[str]:
-        """A document's history as lines: every decision, what it changed and why, and how the document stands."""
-        return self.store.run(operations.explain_work(document, document_type, tenant))
+    def explain(
+        self, document: str, *, document_type: str | None = None, tenant: str = "", limit: int = 1_000
+    ) -> list[str]:
+        """A document's history as lines: its last decisions, `limit` of them, what each changed and why, and how the document
+        stands."""
+        return self.store.run(operations.explain_work(document, document_type, tenant, limit))
 
     def prune(self, *, bodies_days: float = 30, events_days: float = 90, limit: int | None = 1_000) -> Pruned:
         """Remove bodies, and later dedupe records, of events that are finished: `limit` of each at most, None: all."""

@@ -269,10 +269,19 @@ def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], li
     ]
 
 
-def explain_work(document: str, document_type: str | None, tenant: str) -> Callable[[Transaction], list[str]]:
+def explain_work(
+    document: str, document_type: str | None, tenant: str, limit: int
+) -> Callable[[Transaction], list[str]]:
+    rows = checked_rows(limit)
+
     def work(transaction: Transaction) -> list[str]:
-        found = transaction.history(document, document_type=document_type, tenant=tenant)
-        return [line for row, steps in found for line in explain(steps_of(steps), document_of(row.body))]
+        lines: list[str] = []
+        found = transaction.history(document, document_type=document_type, tenant=tenant, limit=rows + 1)
+        for row, steps in found:
+            if len(steps) > rows:
+                lines.append(f"the last {rows} decisions; earlier ones are not shown (limit=)")
+            lines += explain(steps_of(steps[-rows:]), document_of(row.body))
+        return lines
 
     return work
 

@@ -50,6 +50,9 @@ _MENDED = [
 _ASKED = [
     (r"connection refused|connect call failed|can't connect|could not translate host name|name or service not known",
      "is it running, and are host and port of the URL right?"),
+    (r"max_allowed_packet|server has gone away",
+     "is it running? It also hangs up on a message that is larger than its max_allowed_packet, which should be twice the largest "
+     "body that a source allows"),
 ]  # fmt: skip
 
 

@@ -370,9 +370,9 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         ...
 
     def history(
-        self, document: str, *, document_type: str | None, tenant: str
+        self, document: str, *, document_type: str | None, tenant: str, limit: int = 0
     ) -> list[tuple[DocumentRow, list[str]]]:
-        """Documents of this id, each with its decisions in order."""
+        """Documents of this id, each with its last decisions in order, at most so many."""
         ...
 
     def counts(self) -> dict[tuple[str, State], int]:

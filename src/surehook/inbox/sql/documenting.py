@@ -145,7 +145,7 @@ def unfollowed(
 
 
 def history(
-    connection: Connection, document: str, *, document_type: str | None, tenant: str
+    connection: Connection, document: str, *, document_type: str | None, tenant: str, limit: int
 ) -> list[tuple[DocumentRow, list[str]]]:
     wanted = [documents.c.document == document, documents.c.tenant == tenant]
     if document_type is not None:
@@ -155,15 +155,13 @@ def history(
         .where(*wanted, documents.c.body.is_not(None))
         .order_by(*_KEY)
     ).all()
-    return [
-        (
-            row,
-            [
-                str(body)
-                for (body,) in connection.execute(
-                    select(steps.c.body).where(_of(row.key)).order_by(steps.c.id)
-                )
-            ],
-        )
-        for row in map(_row, rows)
-    ]
+    return [(row, _last_steps(connection, row.key, limit)) for row in map(_row, rows)]
+
+
+def _last_steps(connection: Connection, key: DocumentKey, limit: int) -> list[str]:
+    if not limit:
+        return []
+    found = connection.execute(
+        select(steps.c.body).where(_of(key)).order_by(steps.c.id.desc()).limit(limit)
+    ).all()
+    return [str(body) for (body,) in reversed(found)]

@@ -206,9 +206,11 @@ class SqlTransaction(ReceiptStatements, Tries):
         return documenting.unfollowed(self.connection, types, before=before, limit=limit)
 
     def history(
-        self, document: str, *, document_type: str | None, tenant: str
+        self, document: str, *, document_type: str | None, tenant: str, limit: int = 0
     ) -> list[tuple[DocumentRow, list[str]]]:
-        return documenting.history(self.connection, document, document_type=document_type, tenant=tenant)
+        return documenting.history(
+            self.connection, document, document_type=document_type, tenant=tenant, limit=limit
+        )
 
     def counts(self) -> dict[tuple[str, State], int]:
         return showing.counts(self.connection)
