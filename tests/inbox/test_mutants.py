@@ -108,8 +108,7 @@ PLANTED = {
         "test_forgotten.py::test_every_attempt_fails_not_only_the_first_that_python_would_warn_of",
     ),
     "retention removes what is still open": (
-        "sql/settling.py", "return or_(runs.c.due_at.is_not(None), runs.c.state.in_((\"parked\", \"held\")))",
-        'return runs.c.state == "parked"',
+        "sql/pruning.py", "due_at is not None or state in WAITING", 'state == "parked"',
         "test_inbox.py::test_dedupe_outlives_bodies_and_what_is_open_is_never_removed",
     ),
 }  # fmt: skip
