@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from surehook.cli.main import app
 from surehook.core.histogram import Histogram
-from surehook.inbox import Inbox, running
+from surehook.inbox import Inbox, operations
 from surehook.inbox.prometheus import Collector
 from surehook.inbox.queue.port import Length
 from surehook.inbox.watch import Watch
@@ -132,7 +132,7 @@ def test_prune_removes_all_that_is_old_and_finished_in_portions(place, name):
         inbox.receive(call(*message(f"evt_{n}"), at=NOW))
     inbox.work()
     getattr(module, name).clock.passes(40 * 86_400)
-    portion, running.PORTION = running.PORTION, 2
+    portion, operations.PORTION = operations.PORTION, 2
     try:
         assert invoked("prune", f"{place}:{name}", "--json") == {"requests": 5, "events": 0}
         assert invoked("prune", f"{place}:{name}", "--events-days", "35", "--json") == {
@@ -140,7 +140,7 @@ def test_prune_removes_all_that_is_old_and_finished_in_portions(place, name):
             "events": 5,
         }
     finally:
-        running.PORTION = portion
+        operations.PORTION = portion
     inbox.close()
 
 
