@@ -17,17 +17,16 @@ from msgspec import Struct
 
 from surehook.core.effects import Script
 from surehook.inbox.calls import GivenUp
+from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_times import ClaimSize
 from surehook.inbox.process import BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
 from surehook.ports.inbox import (
-    AsyncStore,
     Contended,
     DocumentKey,
     Run,
-    Store,
     StoreError,
     StoreUnavailable,
 )
@@ -63,7 +62,7 @@ class Worker:
 
     def __init__(
         self,
-        store: Store | AsyncStore,
+        store: BlockingRun | AsyncRun,
         transactions: WorkerTransactions,
         woken: Signal,
         stopped: Signal,
