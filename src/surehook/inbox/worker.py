@@ -33,6 +33,8 @@ from surehook.ports.inbox import (
 
 log = logging.getLogger("surehook.inbox")
 
+RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
+
 
 class InProgress(Struct):
     """The runs that a worker claimed with this token, to be handled in one transaction."""
@@ -202,10 +204,22 @@ class Worker:
     def _give_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:
         if not runs:
             return
-        try:
-            yield self._store.run(self._transactions.release_work(runs, token))
-        except StoreError:
-            log.info("leases of %d runs are left to lapse", len(runs))
+        lost: StoreError | None = None
+        for _ in range(RELEASES):
+            try:
+                yield self._store.run(self._transactions.release_work(runs, token))
+                return
+            except Contended as error:
+                lost = error
+                yield self._stopped.wait(BUSY_S)
+            except StoreError as error:
+                lost = error
+                break
+        log.warning(
+            "%d runs could not be given back: they wait until their leases lapse, and this attempt counts: %s",
+            len(runs),
+            lost,
+        )
 
     def _is_lost(self, error: Exception) -> bool:
         """Tell whether another worker has taken over what this one was doing."""
