@@ -142,21 +142,30 @@ def _pool(url: URL) -> dict[str, Any]:
     if url.get_backend_name() == "sqlite":
         # A database in memory has one connection: another one would be another database. Older drivers of asyncio have no queue.
         dialect: Any = url.get_dialect()  # its public type lacks `get_pool_class`, which every dialect has
-        if url.database in (None, "", ":memory:"):
+        if _is_in_memory(url):
             return {"poolclass": StaticPool}
         return {"pool_use_lifo": True} if issubclass(dialect.get_pool_class(url), QueuePool) else {}
     return {"pool_size": KEPT, "max_overflow": CONNECTIONS - KEPT}
 
 
+def _is_in_memory(url: URL) -> bool:
+    return url.database in (None, "", ":memory:")
+
+
 def _patience(url: URL, read_s: float | None) -> dict[str, Any]:
     """Arguments of the driver: how long it waits for a connection; what the URL says stands."""
-    told: dict[str, dict[str, Any]] = {
-        "psycopg": {"connect_timeout": round(CONNECT_S)},
-        "asyncpg": {"timeout": CONNECT_S},
-        # Its timeout for connecting ends before the server's first word. One that awaits is bounded by its task's deadline.
-        "pymysql": {"read_timeout": read_s},
-        "pysqlite": {"check_same_thread": False} if url.database in (None, "", ":memory:") else {},
-    }.get(url.get_driver_name(), {})
+    told: dict[str, Any]
+    match url.get_driver_name():
+        case "psycopg":
+            told = {"connect_timeout": round(CONNECT_S)}
+        case "asyncpg":
+            told = {"timeout": CONNECT_S}
+        case "pymysql":  # its timeout for connecting ends before the server's first word
+            told = {"read_timeout": read_s}
+        case "pysqlite" if _is_in_memory(url):
+            told = {"check_same_thread": False}
+        case _:  # asyncmy is bounded by its task's deadline
+            told = {}
     return {name: value for name, value in told.items() if name not in url.query}
 
 
