@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from surehook.core import effects
 from surehook.inbox import Backoff, Rules, pool
 from surehook.inbox.calls import GivenUp, HandlerCalls
 from surehook.inbox.sql import deferred_begin, engines
 from surehook.inbox.sql.deferred_begin import Writer
-from surehook.ports.inbox import StoreError
+from surehook.inbox.worker import Worker
+from surehook.ports.inbox import Contended, StoreError
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import table
 from tests.inbox.test_timeouts import NEXT
@@ -433,3 +436,62 @@ class TestTasks:
         assert "left behind, to be done anew" in caplog.text
         assert house.sql("select attempts from surehook_inbox_runs where lease is null") == [(0,)]
         assert house.effects() == []
+
+
+@of("sqlite")
+def test_a_worker_for_which_there_was_no_thread_begins_at_the_next_look(houses, monkeypatch, caplog):
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    monkeypatch.setattr(pool, "LOOK_S", PATIENCE_S)
+    house.receive("hang")
+    house.inbox.start(1)
+    assert hangs.began.wait(PATIENCE_S)
+    house.clock.passes(21)
+    begin, workers = house.inbox.pool._begin, house.inbox.pool
+
+    def no_thread(job):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(workers, "_begin", no_thread)
+    for _ in range(2):
+        with suppress(RuntimeError):  # as who watches would log it
+            workers.look()
+    assert not workers.members
+    monkeypatch.setattr(workers, "_begin", begin)
+    workers.look()
+    assert len(workers.members) == 1
+    until(lambda: house.states() == {"hang": "dead"})
+    assert caplog.text.count("no worker could take the place") == 1
+    hangs.go.set()
+    assert hangs.came_back.wait(PATIENCE_S)
+    house.inbox.stop()
+
+
+@of("sqlite")
+def test_giving_back_is_tried_again_where_others_have_the_rows_and_said_if_it_is_in_vain(houses, caplog):
+    house, _ = working(houses)
+    house.receive("evt_1")
+    token = house.inbox.transactions.token()
+    runs = house.inbox.store.run(house.inbox.transactions.claim_work(token)).runs
+
+    class Busy:
+        def __init__(self, losses):
+            self.losses = losses
+
+        def run(self, work):
+            self.losses -= 1
+            if self.losses >= 0:
+                raise Contended("could not serialize access")
+            return house.inbox.store.run(work)
+
+    def give_back(losses):
+        signal = threading.Event()
+        worker = Worker(Busy(losses), house.inbox.transactions, signal, signal)
+        signal.set()  # it is being stopped, and waits for nothing
+        effects.run(worker._give_back(runs, token))
+
+    give_back(100)
+    assert "1 runs could not be given back" in caplog.text
+    caplog.clear()
+    give_back(2)
+    assert not caplog.text
+    assert house.inbox.store.run(lambda transaction: transaction.next_due(())) <= house.clock.at

@@ -32,8 +32,8 @@ PLANTED = {
         "test_inbox.py::test_one_that_fails_spoils_nothing_for_those_beside_it",
     ),
     "the answer is given without a commit": (
-        "sql/stores.py", "with translated(), self.engine.begin() as connection:\n                transaction",
-        "with translated(), self.engine.connect() as connection:\n                transaction",
+        "sql/stores.py", "as deadline, self.engine.begin() as connection:",
+        "as deadline, self.engine.connect() as connection:",
         "test_inbox.py::test_what_was_answered_2xx_is_in_the_database_byte_for_byte",
     ),
     "a lease is not looked at again as SQLite's transaction begins": (

@@ -19,7 +19,8 @@ from surehook.inbox import Inbox, operations
 from surehook.inbox.prometheus import Collector
 from surehook.inbox.queue.port import Length
 from surehook.inbox.watch import Watch
-from surehook.ports.inbox import Depth, Stored
+from surehook.ports.inbox import Stored
+from surehook.ports.inbox_depth import Depth
 from tests.docs.pages import examples, section
 from tests.inbox.house import NOW, SECRET, Clock, call, message, partner
 

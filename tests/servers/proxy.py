@@ -44,6 +44,7 @@ class Pair:
         self.client, self.server = client, server
         self.sprung: Trap | None = None  # waits for the server's answer, to swallow it and cut
         self.tail = b""  # the end of the last chunk: a pattern may lie across two
+        self.is_silent = False
 
     def abort(self) -> None:
         """Both ends, at once and without a farewell."""
@@ -147,6 +148,10 @@ class CuttingProxy:
         """Let the bytes flow on."""
         self._call(self._thaw)
 
+    def silence(self) -> None:
+        """Swallow what comes over the connections that there are now, and leave them open. New ones are as ever."""
+        self._call(self._silence)
+
     def delay(self, seconds: float) -> None:
         """Hold each chunk back for so long, both ways."""
         self._delay_s = seconds
@@ -191,6 +196,10 @@ class CuttingProxy:
     async def _thaw(self) -> None:
         self._flows.set()
 
+    async def _silence(self) -> None:
+        for pair in self._pairs:
+            pair.is_silent = True
+
     async def _end(self) -> None:
         await self._unlisten()
         self._flows.set()
@@ -225,6 +234,8 @@ class CuttingProxy:
         """From the client to the server."""
         with contextlib.suppress(OSError):
             while chunk := await self._next(reader):
+                if pair.is_silent:
+                    continue
                 trap = self._sprung(pair, chunk)
                 if trap is not None and trap.when == "seen":
                     self._spring(pair)
@@ -241,6 +252,8 @@ class CuttingProxy:
         """From the server to the client."""
         with contextlib.suppress(OSError):
             while chunk := await self._next(reader):
+                if pair.is_silent:
+                    continue
                 if pair.sprung is not None:
                     self._spring(pair)
                     return

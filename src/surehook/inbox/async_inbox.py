@@ -16,7 +16,8 @@ from surehook.inbox import operations
 from surehook.inbox.asgi import BODY_S, AsgiApp
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.base import BaseInbox
-from surehook.inbox.group_commit import AsyncGroupCommit
+from surehook.inbox.bounded import Bounded
+from surehook.inbox.group_commit import DRAIN_S, AsyncGroupCommit, AsyncRun
 from surehook.inbox.no_workers import NoWorkersWatch
 from surehook.inbox.operations import EventDetails, EventQuery, EventRow
 from surehook.inbox.queue.mover import Mover
@@ -30,10 +31,13 @@ from surehook.inbox.signals import TaskEvent
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines, idle_timeout
 from surehook.inbox.sql.stores import AsyncSqlStore
+from surehook.inbox.sql.transaction_deadlines import STORE_S
 from surehook.inbox.worker_tasks import WorkerTasks
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import AsyncStore, Depth, Pruned
+from surehook.ports.inbox import AsyncStore
+from surehook.ports.inbox_depth import Depth
+from surehook.ports.inbox_pruning import Pruned
 
 
 class AsyncInbox(BaseInbox[AsyncStore]):
@@ -70,11 +74,15 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         self.store: AsyncStore = (
             AsyncSqlStore(made, sessions=sessions) if isinstance(made, AsyncEngine) else made
         )
+        self._working: AsyncRun = self.store
+        self._storing: AsyncRun = self.store
         if isinstance(self.store, AsyncSqlStore):
             if made is engine:
                 idle_timeout.restore(self.store.engine.sync_engine)
             self.store.idle_ms = round(self.rules.within_s * 1000)
-        self._group_commit = AsyncGroupCommit(self.store)
+            self._working = Bounded(self.store, self.rules.lease_ms / 1000)
+            self._storing = Bounded(self.store, STORE_S)
+        self._group_commit = AsyncGroupCommit(self._storing, self.clock.boot)
         self.woken = self._signal()
         self.pool = WorkerTasks(
             self.worker,
@@ -152,7 +160,7 @@ class AsyncInbox(BaseInbox[AsyncStore]):
             yield
         finally:
             await self.stop()
-            await self._group_commit.drained()
+            await self._group_commit.drained(DRAIN_S)
             await self.queue.close_async()
 
     # -- operations ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from surehook.core.effects import Script
 from surehook.inbox import operations
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
+from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.no_workers import NoWorkersWatch
 from surehook.inbox.pool import Job
 from surehook.inbox.queue.port import QueueAway
@@ -19,16 +20,8 @@ from surehook.inbox.receipt_sender import Connect, ReceiptSender
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import LOOKING
 from surehook.inbox.worker import Takeover, Worker
-from surehook.ports.inbox import (
-    FROM_THE_START,
-    AsyncStore,
-    Pruned,
-    PrunedPart,
-    Request,
-    Store,
-    Stored,
-    StoreError,
-)
+from surehook.ports.inbox import AsyncStore, Request, Store, Stored, StoreError
+from surehook.ports.inbox_pruning import FROM_THE_START, Pruned, PrunedPart
 
 S = TypeVar("S", bound=Store | AsyncStore)
 
@@ -37,6 +30,9 @@ class BaseInbox(Definitions, ABC, Generic[S]):
     """An inbox on a store of either kind; `connect` and `_signal` are of the same kind as the store."""
 
     store: S
+    # The store, with a deadline for each transaction: a lease for those of workers, STORE_S for what senders wait for.
+    _working: BlockingRun | AsyncRun
+    _storing: BlockingRun | AsyncRun
     woken: Signal
     no_workers: NoWorkersWatch
     connect: Connect
@@ -76,12 +72,12 @@ class BaseInbox(Definitions, ABC, Generic[S]):
 
     def worker(self, takeover: Takeover | None = None) -> Worker:
         """Make a worker, to be run."""
-        return Worker(self.store, self.transactions, self.woken, self._signal(), takeover)
+        return Worker(self._working, self.transactions, self.woken, self._signal(), takeover)
 
     def _receipt_sender(self) -> ReceiptSender:
         idle_s = self.rules.idle_s
         return ReceiptSender(
-            self.store, self.receipt_batches, self.connect, self._signal(), idle_s, self.trouble
+            self._working, self.receipt_batches, self.connect, self._signal(), idle_s, self.trouble
         )
 
     def _jobs(self) -> list[Job]:
@@ -98,7 +94,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
     def _look_for_work(self) -> Script[bool]:
         """Tell whether anything waits, as far as is known."""
         try:
-            waits: bool = yield self.store.run(self.no_workers.look)
+            waits: bool = yield self._storing.run(self.no_workers.look)
         except Exception as error:
             self.trouble.met(error, LOOKING)
             return True

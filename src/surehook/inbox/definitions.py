@@ -45,7 +45,8 @@ from surehook.inbox.worker_transactions import WorkerTransactions
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Depth, Entry, Request, Stored, StoreError, Transaction, pairs
+from surehook.ports.inbox import Entry, Request, Stored, StoreError, Transaction, pairs
+from surehook.ports.inbox_depth import Depth
 
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector

@@ -5,12 +5,15 @@ batch grows with the load and with how long a commit takes, which is when it is 
 read already are read first: they would take the loop's time during the commit as well, and each commit has its price.
 
 If a batch fails, its requests are written one by one, so that one that cannot be stored spoils nothing for its neighbours;
-not so when the database is away, which is the same for all.
+not so when the database is away, which is the same for all. Where it was silent, or kept a batch waiting, for the whole of a
+transaction's time, those that wait by then are told so as well: each further batch would take as long, and their senders
+give up before that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -20,6 +23,7 @@ from typing import Protocol, TypeVar
 from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.core.errors import Overloaded
+from surehook.host.clock import SystemClock
 from surehook.ports.inbox import Clash, Contended, Request, Stored, StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
@@ -27,10 +31,13 @@ T = TypeVar("T")
 BATCH_EVENTS = 512  # in one transaction: beyond that, a larger one saves nothing and answers later
 BATCH_BYTES = 8 * 1024 * 1024  # bodies of one transaction
 TURNS = 16  # of the loop, at most, in which a batch waits for what is ready to be read
+LATE_S = 5.0  # of trying, after which a batch that lost a race is not written again: half of what a transaction has
 LINE_REQUESTS = 10_000  # waiting: two seconds' worth; more would be answered after their senders gave up
 LINE_BYTES = 64 * 1024 * 1024  # bodies waiting, in memory
+DRAIN_S = 2.0  # at the end of a process, for what waits
 CLASHES = 5  # times in a row that another process may be faster with the same events, or hold the same locks
 
+BOOT = SystemClock().boot
 StoredEvents = list[Stored]
 StoreResult = StoredEvents | Exception
 
@@ -86,6 +93,12 @@ class _PendingRequests:
         self._group_commit.append(ticket)
         self._bytes += len(ticket.request.body)
 
+    def fail(self, error: Exception) -> None:
+        """Finish all with this error."""
+        while self._group_commit:
+            self._group_commit.popleft().finish(None, error)
+        self._bytes = 0
+
     def take(self) -> list[Ticket]:
         """Take the next batch: the oldest, at least one."""
         taken: list[Ticket] = []
@@ -102,10 +115,10 @@ class _PendingRequests:
 
 
 class GroupCommit:
-    """Group commit for callers that block. A caller that finds nobody writing writes for all who wait."""
+    """Group commit for callers that block. A caller that finds nobody writing writes for all who wait. `boot` counts seconds."""
 
-    def __init__(self, store: BlockingRun) -> None:
-        self._store = store
+    def __init__(self, store: BlockingRun, boot: Callable[[], float] = BOOT) -> None:
+        self._store, self._boot = store, boot
         self._waiting = _PendingRequests()
         self._adding = threading.Lock()
         self._writing = threading.Lock()
@@ -119,7 +132,9 @@ class GroupCommit:
             while not ticket.done:
                 with self._adding:
                     batch = self._waiting.take()
-                self._write(batch)
+                if (late := self._write(batch)) is not None:
+                    with self._adding:
+                        self._waiting.fail(late)
         return ticket.result()
 
     def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
@@ -130,11 +145,12 @@ class GroupCommit:
             waiting.add(ticket)
         while waiting:
             with self._writing:
-                self._write(waiting.take())
+                if (late := self._write(waiting.take())) is not None:
+                    waiting.fail(late)
         return [ticket.error or ticket.ends for ticket in tickets]
 
-    def _write(self, batch: list[Ticket]) -> None:
-        effects.run(_write(self._store, batch))
+    def _write(self, batch: list[Ticket]) -> StoreUnavailable | None:
+        return effects.run(_write(self._store, batch, self._boot))
 
 
 class LoopBatches(ABC):
@@ -160,10 +176,16 @@ class LoopBatches(ABC):
         await ticket.waiter
         return ticket.result()
 
-    async def drained(self) -> None:
-        """Wait until nothing waits."""
+    async def drained(self, within_s: float | None = None) -> None:
+        """Wait until nothing waits, and for so many seconds at most; what waits then is told that it was not stored."""
+        until = math.inf if within_s is None else asyncio.get_running_loop().time() + within_s
         while self._writer is not None and not self._writer.done():
-            await asyncio.wait({self._writer})
+            left = until - asyncio.get_running_loop().time()
+            done, _ = await asyncio.wait({self._writer}, timeout=None if left == math.inf else max(left, 0))
+            if not done:
+                self._waiting.fail(StoreUnavailable("stopped while waiting to be stored"))
+                self._writer.cancel()
+                return
 
     async def _write_all(self) -> None:
         while self._waiting:
@@ -184,9 +206,9 @@ class LoopBatches(ABC):
 class AsyncGroupCommit(LoopBatches):
     """`GroupCommit` for an event loop. The store is asynchronous, or sends work to a thread."""
 
-    def __init__(self, store: AsyncRun) -> None:
+    def __init__(self, store: AsyncRun, boot: Callable[[], float] = BOOT) -> None:
         super().__init__()
-        self._store = store
+        self._store, self._boot = store, boot
 
     async def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
         """Store these with what else waits; the outcome of each."""
@@ -200,12 +222,15 @@ class AsyncGroupCommit(LoopBatches):
         return await asyncio.gather(*map(outcome, requests))
 
     async def _write(self, batch: list[Ticket]) -> None:
-        await effects.run_async(_write(self._store, batch))
+        if (late := await effects.run_async(_write(self._store, batch, self._boot))) is not None:
+            self._waiting.fail(late)
 
 
-def _write(store: BlockingRun | AsyncRun, batch: list[Ticket]) -> Script[None]:
-    """Finish every ticket of a batch, whatever happens."""
-    plan = _BatchPlan(batch)
+def _write(
+    store: BlockingRun | AsyncRun, batch: list[Ticket], boot: Callable[[], float]
+) -> Script[StoreUnavailable | None]:
+    """Finish every ticket of a batch, whatever happens; an error that is to be everybody's, since it took long to come."""
+    plan = _BatchPlan(batch, boot)
     for part in plan:
         try:
             ends: list[StoredEvents] = yield store.run(persist_work(part))
@@ -215,6 +240,7 @@ def _write(store: BlockingRun | AsyncRun, batch: list[Ticket]) -> Script[None]:
         except BaseException as error:
             plan.stopped(error)
             raise
+    return plan.late
 
 
 class Part:
@@ -230,9 +256,11 @@ class Part:
 class _BatchPlan:
     """The parts of a batch still to be written: all at once; again with care after a clash; one by one after a failure."""
 
-    def __init__(self, batch: list[Ticket]) -> None:
+    def __init__(self, batch: list[Ticket], boot: Callable[[], float]) -> None:
         self._batch = batch
         self._todo: deque[Part] = deque([Part(batch)])
+        self._boot, self._late_at = boot, boot() + LATE_S
+        self.late: StoreUnavailable | None = None
 
     def __iter__(self) -> _BatchPlan:
         return self
@@ -247,7 +275,13 @@ class _BatchPlan:
             ticket.finish(end)
 
     def failed(self, part: Part, error: Exception) -> None:
-        if isinstance(error, Clash | Contended) and part.clashes < CLASHES:
+        if isinstance(error, StoreUnavailable) and self._boot() >= self._late_at:
+            self.late = error
+            for other in (part, *self._todo):
+                for ticket in other.tickets:
+                    ticket.finish(None, error)
+            self._todo.clear()
+        elif isinstance(error, Clash | Contended) and part.clashes < CLASHES:
             self._todo.appendleft(Part(part.tickets, part.clashes + 1))
         # A clash that stays one may be a single request's.
         elif (

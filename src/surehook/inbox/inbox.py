@@ -20,8 +20,9 @@ from surehook.inbox import operations
 from surehook.inbox.asgi import BODY_S, AsgiApp
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.base import BaseInbox
+from surehook.inbox.bounded import Bounded
 from surehook.inbox.definitions import Definitions
-from surehook.inbox.group_commit import AsyncGroupCommit, GroupCommit
+from surehook.inbox.group_commit import DRAIN_S, AsyncGroupCommit, GroupCommit
 from surehook.inbox.handlers import B, HandlerOptions
 from surehook.inbox.no_workers import NoWorkersWatch
 from surehook.inbox.operations import EventDetails, EventQuery, EventRow
@@ -36,11 +37,13 @@ from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines, idle_timeout
 from surehook.inbox.sql.loop_store import LoopStore
 from surehook.inbox.sql.stores import SqlStore
+from surehook.inbox.sql.transaction_deadlines import STORE_S
 from surehook.inbox.worker_threads import WorkerThreads
 from surehook.inbox.wsgi import WsgiApp
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Depth, Pruned
+from surehook.ports.inbox_depth import Depth
+from surehook.ports.inbox_pruning import Pruned
 
 
 class Inbox(BaseInbox[SqlStore]):
@@ -80,14 +83,20 @@ class Inbox(BaseInbox[SqlStore]):
                 "an AsyncEngine needs an AsyncInbox",
                 hint="AsyncInbox(engine), or Inbox(url)",
             )
-        made = engines.engine(engine) if isinstance(engine, URL | str) else engine
+        made = (
+            engines.engine(engine, read_s=self.rules.lease_ms / 1000)
+            if isinstance(engine, URL | str)
+            else engine
+        )
         if not isinstance(made, Engine | SqlStore):
             raise engines.no_engine(made)
         self.store = made if isinstance(made, SqlStore) else SqlStore(made, sessions=sessions)
         if made is engine:
             idle_timeout.restore(self.store.engine)
         self.store.idle_ms = round(self.rules.within_s * 1000)
-        self._group_commit = GroupCommit(self.store)
+        self._working = Bounded(self.store, self.rules.lease_ms / 1000)
+        self._storing = Bounded(self.store, STORE_S)
+        self._group_commit = GroupCommit(self._storing, self.clock.boot)
         self.woken = self._signal()
         self.pool = WorkerThreads(
             self.worker, self.run_worker, self.store.cut, self.calls, stop_s=self.rules.stop_s
@@ -153,7 +162,7 @@ class Inbox(BaseInbox[SqlStore]):
             # One writer: batches, not threads, give speed.
             self._executor = ThreadPoolExecutor(1, "surehook-inbox")
             self._loop_store = LoopStore(self.store, self._executor, self.clock.boot)
-            self._async_group_commit = AsyncGroupCommit(self._loop_store)
+            self._async_group_commit = AsyncGroupCommit(self._loop_store, self.clock.boot)
         return self._async_group_commit
 
     # -- handlers ------------------------------------------------------------------------------------------------
@@ -213,7 +222,7 @@ class Inbox(BaseInbox[SqlStore]):
         finally:
             await asyncio.to_thread(self.stop)
             if self._async_group_commit is not None:
-                await self._async_group_commit.drained()
+                await self._async_group_commit.drained(DRAIN_S)
             await self.queue.close_async()
 
     # -- operations ----------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Entry, Filter, PrunedPart, PrunePlace, State, StoreError, Transaction, pairs
+from surehook.ports.inbox import Entry, Filter, State, StoreError, Transaction, pairs
+from surehook.ports.inbox_pruning import PrunedPart, PrunePlace
 from surehook.ports.inbox_reading import Other
 from surehook.ports.inbox_tries import Try
 

@@ -91,6 +91,7 @@ class WorkerPool(ABC, Generic[M]):
         self._may_begin = OncePer(calls.boot, BEGIN_S)
         self.members: list[M] = []
         self.abandoned: list[M] = []  # and still hanging
+        self._owed: list[Job] = []  # for which there was no thread: begun at the next look
         self._changing = threading.Lock()
         self._watch_stop: Signal | None = None
 
@@ -125,7 +126,7 @@ class WorkerPool(ABC, Generic[M]):
     def stopping(self) -> Script[None]:
         """End the workers, each after the handler it is in; abandon what is not done after `stop_s` seconds."""
         with self._changing:
-            members, self.members = self.members, []
+            members, self.members, self._owed = self.members, [], []
         if self._watch_stop is not None:
             self._watch_stop.set()
             self._watch_stop = None
@@ -141,6 +142,7 @@ class WorkerPool(ABC, Generic[M]):
         """Give up the handlers whose time is over, and replace workers that have ended."""
         with self._changing:
             self.abandoned = [member for member in self.abandoned if not member.is_done]
+            self._begin_owed()
             now = self.calls.boot() - self._grace_s
             for member in list(self.members):
                 call = self.calls.of(member.caller)
@@ -151,9 +153,25 @@ class WorkerPool(ABC, Generic[M]):
             if ended and self._may_begin.may("again"):
                 for member in ended:
                     job = member.job if worker_of(member) is None else self._make(None)
-                    self.members.append(self._begin(job))
                     self.members.remove(member)
                     log.error("a worker has ended, and another one begins", exc_info=member.error)
+                    self._begin_or_owe(job)
+
+    def _begin_owed(self) -> None:
+        while self._owed:
+            try:
+                self.members.append(self._begin(self._owed[0]))
+            except RuntimeError:
+                return
+            del self._owed[0]
+
+    def _begin_or_owe(self, job: Job) -> None:
+        """Begin it now, or as soon as the operating system gives a thread for it."""
+        try:
+            self.members.append(self._begin(job))
+        except RuntimeError as error:
+            self._owed.append(job)
+            log.error("no worker could take the place of another one, and it is tried again: %s", error)
 
     def _watching(self, stop: Signal) -> Script[None]:
         while not (yield stop.wait(LOOK_S)):
@@ -174,7 +192,7 @@ class WorkerPool(ABC, Generic[M]):
             )  # fmt: skip
             return
         error = HandlerTimeout.of(call.handler, call.until - call.began)
-        self.members.append(self._begin(self._make(Takeover(worker.in_progress, call.run, error))))
+        self._begin_or_owe(self._make(Takeover(worker.in_progress, call.run, error)))
 
     def _give_up(self, member: M, worker: Worker, call: HandlerCall) -> bool:
         """Let nothing of the call be kept, and end its transaction; False if it has come back."""

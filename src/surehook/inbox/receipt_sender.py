@@ -17,10 +17,10 @@ from surehook.client.http1 import HttpAnswer
 from surehook.client.sockets import Sockets
 from surehook.client.streams import Streams
 from surehook.core.effects import Script
+from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.receipt_batches import ReceiptBatch, ReceiptBatches, token_of
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import TELLING, Away, Trouble
-from surehook.ports.inbox import AsyncStore, Store
 from surehook.ports.inbox_receipts import UnsentReceipt
 
 CONNECTIONS = 2  # to one sender: batches go one after another, and one may be left over
@@ -62,7 +62,7 @@ class ReceiptSender:
 
     def __init__(
         self,
-        store: Store | AsyncStore,
+        store: BlockingRun | AsyncRun,
         receipt_batches: ReceiptBatches,
         connect: Connect,
         stopping: Signal,

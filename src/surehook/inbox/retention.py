@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import SettingsError
-from surehook.ports.inbox import FROM_THE_START, Transaction
+from surehook.ports.inbox import Transaction
+from surehook.ports.inbox_pruning import FROM_THE_START
 
 log = logging.getLogger("surehook.inbox")
 

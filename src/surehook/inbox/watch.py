@@ -14,7 +14,8 @@ from typing import TypeVar
 from surehook.core.histogram import Histogram
 from surehook.inbox.process import BatchResult
 from surehook.inbox.queue.port import Length
-from surehook.ports.inbox import Depth, Stored
+from surehook.ports.inbox import Stored
+from surehook.ports.inbox_depth import Depth
 
 # Upper bounds in milliseconds; the last bucket is open. From "at once" to "somebody repaired it days later".
 LATENCY_MS = (

@@ -17,22 +17,23 @@ from msgspec import Struct
 
 from surehook.core.effects import Script
 from surehook.inbox.calls import GivenUp
+from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_times import ClaimSize
 from surehook.inbox.process import BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
 from surehook.ports.inbox import (
-    AsyncStore,
     Contended,
     DocumentKey,
     Run,
-    Store,
     StoreError,
     StoreUnavailable,
 )
 
 log = logging.getLogger("surehook.inbox")
+
+RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
 
 
 class InProgress(Struct):
@@ -63,7 +64,7 @@ class Worker:
 
     def __init__(
         self,
-        store: Store | AsyncStore,
+        store: BlockingRun | AsyncRun,
         transactions: WorkerTransactions,
         woken: Signal,
         stopped: Signal,
@@ -215,10 +216,22 @@ class Worker:
     def _give_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:
         if not runs:
             return
-        try:
-            yield self._store.run(self._transactions.release_work(runs, token))
-        except StoreError:
-            log.info("leases of %d runs are left to lapse", len(runs))
+        lost: StoreError | None = None
+        for _ in range(RELEASES):
+            try:
+                yield self._store.run(self._transactions.release_work(runs, token))
+                return
+            except Contended as error:
+                lost = error
+                yield self._stopped.wait(BUSY_S)
+            except StoreError as error:
+                lost = error
+                break
+        log.warning(
+            "%d runs could not be given back: they wait until their leases lapse, and this attempt counts: %s",
+            len(runs),
+            lost,
+        )
 
     def _is_lost(self, error: Exception) -> bool:
         """Tell whether another worker has taken over what this one was doing."""

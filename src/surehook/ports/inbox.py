@@ -19,6 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from surehook.core.errors import SurehookError
+from surehook.ports.inbox_depth import Depth
+from surehook.ports.inbox_pruning import FROM_THE_START, PrunedPart, PrunePlace
 from surehook.ports.inbox_receipts import ReceiptTransaction
 from surehook.ports.inbox_tries import Try, TryTransaction
 
@@ -231,55 +233,6 @@ class StepRow(Struct, frozen=True, kw_only=True):
     verdict: str
     at: int
     body: str
-
-
-class Depth(Struct, frozen=True, kw_only=True):
-    """Number of runs of a source that wait, counted up to a bound, so that asking costs the same whatever the backlog.
-
-    ready          due now
-    scheduled      due later: in a worker's hands, or put off
-    held           for a predecessor; parked: for a schema version; dead: for a person
-    oldest_due_at  since when the oldest one is due that nobody took, Unix milliseconds; None: nothing is
-    """
-
-    source: str
-    ready: int = 0
-    scheduled: int = 0
-    held: int = 0
-    parked: int = 0
-    dead: int = 0
-    oldest_due_at: int | None = None
-
-
-class Pruned(Struct, frozen=True):
-    """Rows that retention removed: requests with their bodies, and dedupe records with their runs."""
-
-    requests: int
-    events: int
-
-
-Place = tuple[int, bytes]  # when a row came, and its id
-
-
-class PrunePlace(Struct, frozen=True, kw_only=True):
-    """The place of a walk of retention: the last row of each table that was looked at; None: there are no more."""
-
-    requests: Place | None = (0, b"")
-    events: Place | None = (0, b"")
-
-    @property
-    def is_end(self) -> bool:
-        return self.requests is None and self.events is None
-
-
-FROM_THE_START = PrunePlace()
-
-
-class PrunedPart(Struct, frozen=True):
-    """A part of a walk of retention: what it removed, and where the next part begins."""
-
-    removed: Pruned
-    place: PrunePlace
 
 
 class Transaction(ReceiptTransaction, TryTransaction, Protocol):

@@ -19,6 +19,7 @@ from surehook.inbox.queue.option import Queue
 from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
+from surehook.inbox.sql.transaction_deadlines import STORE_S
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import Transaction
@@ -33,7 +34,7 @@ class _Durable:
         self._store = store
 
     def run(self, work: Callable[[Transaction], T]) -> T:
-        return self._store.durable(work)
+        return self._store.durable(work, STORE_S)
 
 
 class Inbox(Blocking):
@@ -61,7 +62,7 @@ class Inbox(Blocking):
         )
         self.alias = store.alias
         self.let_go = store.let_go
-        self._group_commit = GroupCommit(_Durable(store))
+        self._group_commit = GroupCommit(_Durable(store), self.clock.boot)
         self.view: View = view_of(self.receiver, self.receive, store.alias)
 
     @classmethod

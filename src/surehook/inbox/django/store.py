@@ -19,7 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
 
 from surehook.core.errors import SettingsError
-from surehook.inbox.sql import borrowed, engines
+from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer, driver
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
@@ -42,9 +42,15 @@ class DjangoTransaction(SqlTransaction):
     """The port within `transaction.atomic`; a handler's `tx` is Django's connection (`tx.alias`, `tx.cursor()`)."""
 
     def __init__(
-        self, connection: Any, django: Any, *, idle_ms: int | None = None, writer: Writer | None = None
+        self,
+        connection: Any,
+        django: Any,
+        *,
+        idle_ms: int | None = None,
+        writer: Writer | None = None,
+        within_s: float | None = None,
     ) -> None:
-        super().__init__(connection, idle_ms=idle_ms, writer=writer)
+        super().__init__(connection, idle_ms=idle_ms, writer=writer, within_s=within_s)
         self._django = django
 
     @contextmanager
@@ -132,14 +138,14 @@ class DjangoStore(SqlStore):
         super().__init__(borrowed.engine(driver, lambda: connections[alias].connection))
         self._one_writer = DjangoWriterLock()
 
-    def run(self, work: Callable[[Transaction], T]) -> T:
-        return self._run(work, durable=False)
+    def run(self, work: Callable[[Transaction], T], within_s: float | None = None) -> T:
+        return self._run(work, within_s, durable=False)
 
-    def durable(self, work: Callable[[Transaction], T]) -> T:
+    def durable(self, work: Callable[[Transaction], T], within_s: float | None = None) -> T:
         """The same, committed when it returns. Raises RuntimeError inside a transaction that somebody else has to commit."""
-        return self._run(work, durable=True)
+        return self._run(work, within_s, durable=True)
 
-    def _run(self, work: Callable[[Transaction], T], *, durable: bool) -> T:
+    def _run(self, work: Callable[[Transaction], T], within_s: float | None, *, durable: bool) -> T:
         django: Any = connections[self.alias]
         writer = DjangoWriter(self._one_writer) if django.vendor == "sqlite" else None
         is_own = not django.in_atomic_block
@@ -148,8 +154,12 @@ class DjangoStore(SqlStore):
                 stack.callback(self._ended, writer)
             stack.enter_context(translated())
             stack.enter_context(self._errors())
+            # Somebody else's transaction is not the inbox's to end.
+            deadline = stack.enter_context(self._within(within_s if is_own else None, writer))
             stack.enter_context(transaction.atomic(using=self.alias, durable=durable))
             connection = stack.enter_context(self.engine.connect())
+            if deadline is not None:
+                deadline.connected(lambda: cutting.cut(driver(connection)))
             if writer is not None:
                 if not is_own or django.transaction_mode not in (None, "DEFERRED"):
                     writer.begin(connection)
@@ -157,7 +167,9 @@ class DjangoStore(SqlStore):
             with self._known(connection, writer):
                 # Somebody else's transaction is not the inbox's to bound.
                 idle_ms = self.idle_ms if is_own else None
-                inbox_transaction = DjangoTransaction(connection, django, idle_ms=idle_ms, writer=writer)
+                inbox_transaction = DjangoTransaction(
+                    connection, django, idle_ms=idle_ms, writer=writer, within_s=within_s if is_own else None
+                )
                 result = inside(connection, inbox_transaction, work, writer)
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")

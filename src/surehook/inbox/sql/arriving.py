@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select, tuple_
 from sqlalchemy.exc import IntegrityError
 
 from surehook.inbox.sql.bulk import Row, Rows, insert_rows
+from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.tables import conflicts, events, requests, runs
 from surehook.ports.inbox import Clash, Event, Request, Stored
 
@@ -32,7 +33,10 @@ LOOK = 200  # keys in one SELECT: three parameters each, below the 999 of old SQ
 CONFLICTS_PER_EVENT = 10
 
 
-def persist(connection: Connection, given: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
+def persist(
+    connection: Connection, given: Sequence[Request], *, careful: bool, bounds: StoreBounds | None = None
+) -> list[list[Stored]]:
+    """See the port; `bounds` are told to PostgreSQL in the same statement."""
     standing = _look(connection, given) if careful else {}
     answers: list[list[Stored]] = []
     new_events: list[tuple[Request, Event]] = []
@@ -57,7 +61,7 @@ def persist(connection: Connection, given: Sequence[Request], *, careful: bool) 
     written = _conflicting(connection, other) if other else []
     kept_ids = {request.id for request in kept}
     kept += {request.id: request for request, _ in written if request.id not in kept_ids}.values()
-    _write(connection, kept, new_events, written)
+    _write(connection, kept, new_events, written, bounds)
     return answers
 
 
@@ -100,6 +104,7 @@ def _write(
     kept: Sequence[Request],
     new: Sequence[tuple[Request, Event]],
     other: Sequence[tuple[Request, Row]],
+    bounds: StoreBounds | None,
 ) -> None:
     try:
         insert_rows(
@@ -108,6 +113,7 @@ def _write(
             Rows(runs, _RUN, [_run(*one) for one in new]),
             Rows(conflicts, _CONFLICT, [row for _, row in other]),
             Rows(requests, _REQUEST, [_request(one) for one in kept]),
+            bounds=bounds,
         )
     except IntegrityError as error:
         raise Clash(str(error.orig)) from error

@@ -30,6 +30,8 @@ from sqlalchemy import (
     Table,
 )
 
+from surehook.inbox.sql.idle_timeout import StoreBounds
+
 Row = tuple[Any, ...]
 
 _ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
@@ -46,14 +48,15 @@ class Rows(NamedTuple):
     rows: Sequence[Row]
 
 
-def insert_rows(connection: Connection, *given: Rows) -> None:
-    """Insert rows into one table or several, in this order; where arrays are taken, by one statement in all."""
+def insert_rows(connection: Connection, *given: Rows, bounds: StoreBounds | None = None) -> None:
+    """Insert rows into one table or several, in this order; where arrays are taken, by one statement in all, which tells of the
+    transaction's bounds."""
     parts = [one for one in given if one.rows]
     if not parts:
         return
     dialect = connection.dialect
     if dialect.driver in _ARRAYS:
-        statement = _insert_all(dialect, tuple((one.table, one.columns) for one in parts))
+        statement = _insert_all(dialect, tuple((one.table, one.columns) for one in parts), bounds)
         connection.exec_driver_sql(statement, tuple(column for one in parts for column in _turned(one.rows)))
     elif dialect.name == "sqlite":
         for table, columns, rows in parts:
@@ -96,12 +99,16 @@ def _insert(dialect: Dialect, table: Table, columns: tuple[str, ...], rows: int 
 
 
 @lru_cache(maxsize=_MEMO)
-def _insert_all(dialect: Dialect, parts: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
-    """Write one statement: all but the last stand in a WITH, since a round trip costs more than an INSERT."""
+def _insert_all(
+    dialect: Dialect, parts: tuple[tuple[Table, tuple[str, ...]], ...], bounds: StoreBounds | None = None
+) -> str:
+    """Write one statement: all but the last stand in a WITH, since a round trip costs more than an INSERT. Each tells
+    the bounds: which of them runs first is the database's choice."""
     texts, at = [], 0
+    told = f" WHERE {bounds.condition}" if bounds else ""
     for table, columns in parts:
         texts.append(
-            f"{_into(dialect, table, columns)} SELECT * FROM unnest({_arrays(dialect, table, columns, at)})"
+            f"{_into(dialect, table, columns)} SELECT * FROM unnest({_arrays(dialect, table, columns, at)}){told}"
         )
         at += len(columns)
     before = ", ".join(f"part{number} AS ({text})" for number, text in enumerate(texts[:-1]))

@@ -24,6 +24,19 @@ def cut(driver: Any) -> bool:
     return False
 
 
+def watched(driver: Any, silent_s: int) -> None:
+    """Have the operating system end a driver's connection when the other machine has confirmed nothing for so many seconds, also
+    where nothing was sent. What the operating system lacks is left out, and a socket of this machine needs nothing."""
+    with suppress(Exception), socket.socket(fileno=os.dup(_number(driver))) as shared:
+        if shared.family == socket.AF_UNIX:
+            return
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, silent_s // 2)
+        shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(silent_s // 6, 1))
+        shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+        shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, silent_s * 1000)
+
+
 def _number(driver: Any) -> int:
     """Find its file descriptor: of psycopg and psycopg2; of PyMySQL; of asyncmy and aiomysql, whose sockets an event loop has."""
     if hasattr(driver, "fileno"):

@@ -44,17 +44,26 @@ class Lock(Protocol):
 
 
 class Writer:
-    """One transaction that has perhaps not begun. All but `cut` is called by who runs it."""
+    """One transaction that has perhaps not begun. All but `cut` is called by who runs it.
 
-    def __init__(self, lock: Lock) -> None:
+    has_turn  the lock was taken already: others have the same connection, and must not even read in between
+    """
+
+    def __init__(self, lock: Lock, *, has_turn: bool = False) -> None:
         self._lock = lock
-        self._held: list[Lock] = []  # the lock, while it is ours: whoever takes it out of here gives it
+        # the lock, while it is ours: whoever takes it out of here gives it
+        self._held: list[Lock] = [lock] if has_turn else []
         self._checks: list[Callable[[Connection], None]] = []
         self._savepoint: str | None = None
         self._ending = threading.Lock()  # either its owner ends it, or another one
         self._is_over = False
         self.is_cut = False
         self.has_begun = False
+
+    @property
+    def has_turn(self) -> bool:
+        """True if all others of this process wait for its end."""
+        return bool(self._held)
 
     def about_to(self, connection: Connection) -> None:
         """Begin, if a statement is about to run that needs it."""

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Subquery, case, exists, func, literal_column, select
 
 from surehook.inbox.sql.tables import STOPPED, events, runs, stopped
-from surehook.ports.inbox import Depth
+from surehook.ports.inbox_depth import Depth
 
 _later = runs.alias()
 

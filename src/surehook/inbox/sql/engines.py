@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import Pool, QueuePool
+from sqlalchemy.pool import Pool, QueuePool, SingletonThreadPool, StaticPool
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
+from surehook.host.forking import renew_in_children
+from surehook.inbox.sql import cutting
+from surehook.inbox.sql.transaction_deadlines import Silent, bounded
 
 log = logging.getLogger("surehook.inbox")
 
@@ -33,17 +37,23 @@ _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given bac
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
+CONNECT_S = 10.0  # for a connection to be made
+ASK_S = 3.0  # for the answer of a connection that is asked whether it lives
+SILENT_S = 20  # in which the other end's machine confirms nothing: the connection is lost then
 BUSY_MS = 10_000  # for another transaction on SQLite; within one process the inbox takes turns, and waits as long for its own
 
 
-def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> Engine:
+def engine(
+    url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S, read_s: float | None = None
+) -> Engine:
     """An engine for callers that block. Not `durable`: SQLite does not wait for the disk, as tests need not. A connection that
-    idled for more than `asked_s` seconds is asked whether it lives before it is given out.
+    idled for more than `asked_s` seconds is asked whether it lives before it is given out. For one answer it is waited `read_s`
+    seconds, where the driver has no other bound for a server that takes a connection and says nothing.
 
     Raises SettingsError for a URL that cannot be used.
     """
     place = _checked(_url(url, 0), is_async=False)
-    made = create_engine(place, **_pool(place))
+    made = create_engine(place, **_pool(place), connect_args=_patience(place, read_s))
     _set_up(made, durable, asked_s)
     return made
 
@@ -51,7 +61,7 @@ def engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) ->
 def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
     """Make an engine for callers that must not block. Raises SettingsError."""
     place = _checked(_url(url, 1), is_async=True)
-    made = create_async_engine(place, **_pool(place))
+    made = create_async_engine(place, **_pool(place), connect_args=_patience(place, None))
     _set_up(made.sync_engine, durable, asked_s)
     return made
 
@@ -69,6 +79,29 @@ def no_engine(given: object) -> SettingsError:
         f"a {type(given).__name__} is neither an engine nor a URL",
         hint=f"such as {EXAMPLES}; is the setting empty?",
     )
+
+
+def is_shared(engine: Engine, *, is_async: bool) -> bool:
+    """Tell whether threads, or tasks, share one connection, so that a transaction must be over before another one begins.
+
+    Raises SettingsError where nobody can see to that, and for an engine that keeps each statement by itself.
+    """
+    dialect: Any = engine.dialect
+    levels = (dialect._on_connect_isolation_level, engine.get_execution_options().get("isolation_level"))
+    if "AUTOCOMMIT" in levels:
+        raise SettingsError(
+            "engine", "its isolation level is AUTOCOMMIT: an event, what handlers write and the mark that it is processed "
+            "would not be kept together", hint="an engine of its own for the inbox, or create_engine(…) without isolation_level",
+        )  # fmt: skip
+    pool = engine.pool
+    if not isinstance(pool, StaticPool) and not (is_async and isinstance(pool, SingletonThreadPool)):
+        return False
+    if dialect.name != "sqlite":
+        raise SettingsError(
+            "engine", f"its {type(pool).__name__} gives one connection to all at once, and transactions would be mixed up",
+            hint="create_engine(…) without poolclass",
+        )  # fmt: skip
+    return True
 
 
 def _url(url: URL | str, kind: int) -> URL:
@@ -107,10 +140,33 @@ def _pool(url: URL) -> dict[str, Any]:
     first: each connection caches pages, and a commit by one makes the caches of all others stale. Turn by turn (the
     default), six pages were read from the file for each message that was stored, and two for each that was processed."""
     if url.get_backend_name() == "sqlite":
-        # A database in memory has a pool of one connection, older drivers of asyncio one without a queue.
+        # A database in memory has one connection: another one would be another database. Older drivers of asyncio have no queue.
         dialect: Any = url.get_dialect()  # its public type lacks `get_pool_class`, which every dialect has
+        if _is_in_memory(url):
+            return {"poolclass": StaticPool}
         return {"pool_use_lifo": True} if issubclass(dialect.get_pool_class(url), QueuePool) else {}
     return {"pool_size": KEPT, "max_overflow": CONNECTIONS - KEPT}
+
+
+def _is_in_memory(url: URL) -> bool:
+    return url.database in (None, "", ":memory:")
+
+
+def _patience(url: URL, read_s: float | None) -> dict[str, Any]:
+    """Arguments of the driver: how long it waits for a connection; what the URL says stands."""
+    told: dict[str, Any]
+    match url.get_driver_name():
+        case "psycopg":
+            told = {"connect_timeout": round(CONNECT_S)}
+        case "asyncpg":
+            told = {"timeout": CONNECT_S}
+        case "pymysql":  # its timeout for connecting ends before the server's first word
+            told = {"read_timeout": read_s}
+        case "pysqlite" if _is_in_memory(url):
+            told = {"check_same_thread": False}
+        case _:  # asyncmy is bounded by its task's deadline
+            told = {}
+    return {name: value for name, value in told.items() if name not in url.query}
 
 
 def _checked(url: URL, *, is_async: bool) -> URL:
@@ -144,7 +200,32 @@ def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _durable if durable else _quick)
     else:
+        event.listen(engine, "connect", _watched)
         _ask_after_idling(engine, asked_s)
+    if not isinstance(engine.pool, StaticPool):  # a child has a copy of a database in memory
+        _begun_anew_in_children(engine)
+
+
+class _OfParent:
+    """An engine, whose connections are not a child process's to use or to close."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = weakref.ref(engine)
+
+    def forked(self) -> None:
+        if (engine := self._engine()) is not None:
+            engine.dispose(close=False)
+
+
+def _begun_anew_in_children(engine: Engine) -> None:
+    of_parent = _OfParent(engine)
+    renew_in_children(of_parent)
+    weakref.finalize(engine, lambda _: None, of_parent)  # it lives as long as the engine
+
+
+def _watched(driver: Any, record: Any) -> None:
+    """Have the operating system look after a connection over which nothing comes: a host that is gone says nothing."""
+    cutting.watched(driver.driver_connection if hasattr(driver, "driver_connection") else driver, SILENT_S)
 
 
 def _ask_after_idling(engine: Engine, asked_s: float) -> None:
@@ -165,7 +246,11 @@ def _ask_after_idling(engine: Engine, asked_s: float) -> None:
 
 def _lives(engine: Engine, connection: Any) -> bool:
     try:
-        return engine.dialect.do_ping(connection)
+        own = getattr(connection, "driver_connection", connection)
+        with bounded(ASK_S, lambda: cutting.cut(own), is_async=engine.dialect.is_async):
+            return engine.dialect.do_ping(connection)
+    except Silent:
+        return False
     except engine.dialect.loaded_dbapi.Error as error:
         if engine.dialect.is_disconnect(error, connection, None):
             return False

@@ -5,12 +5,18 @@ PostgreSQL is told in the transaction, which is safe behind a pooler. The statem
 it by the way; others are told before the first statement. MariaDB knows no such bound of one transaction: it is told for the
 session, once for each connection of an engine that the inbox made, and with each use of a connection that is the application's,
 which gets back what it had.
+
+A transaction that stores what arrives has bounds of its own, shorter than the time after which the process gives it up: one
+that freezes between an INSERT and the COMMIT would keep every other process from storing the same event, which its sender
+repeats. They are told by that INSERT itself. MariaDB is told once for each connection of an engine that the inbox made; a
+connection that a worker had keeps the worker's, and one of the application's what it has: there, each batch would cost two
+statements more.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, bindparam, event, func, select
 from sqlalchemy.types import String
@@ -20,9 +26,41 @@ BY_THE_WAY = select(
     func.set_config("idle_in_transaction_session_timeout", bindparam("idle", type_=String), True)
 ).scalar_subquery()
 
+# The same for an INSERT of many rows: a condition, asked once and never false.
+STORE_BY_THE_WAY = (
+    "(SELECT set_config('idle_in_transaction_session_timeout', '{idle_ms}', true)"
+    " || set_config('lock_timeout', '{lock_ms}', true)) IS NOT NULL"
+)
+
 _TOLD = "surehook_inbox_idle"  # in a connection's `info`: what MariaDB was told
 _TELL = "SET @surehook_idle = @@SESSION.idle_transaction_timeout, SESSION idle_transaction_timeout = "
 _RESTORE = "SET SESSION idle_transaction_timeout = @surehook_idle"
+
+
+class StoreBounds(NamedTuple):
+    """The bounds of a transaction that stores what arrives: of idleness, and of waiting for a lock."""
+
+    idle_ms: int
+    lock_ms: int
+
+    @classmethod
+    def of(cls, within_s: float) -> StoreBounds:
+        """Choose them for a transaction that is given up after so many seconds: what a frozen one has locked is free before the
+        next one has waited for it too long, and that is before it is given up itself."""
+        return cls(round(within_s * 500), round(within_s * 800))
+
+    @property
+    def condition(self) -> str:
+        return STORE_BY_THE_WAY.format(idle_ms=self.idle_ms, lock_ms=self.lock_ms)
+
+
+def bind_once(connection: Connection, idle_ms: int) -> None:
+    """Tell MariaDB of the bound, if this connection of the inbox's own was told of none."""
+    is_mariadb = getattr(connection.dialect, "is_mariadb", False)
+    if not is_mariadb or _TOLD in connection.info:
+        return
+    if not event.contains(connection.engine, "checkin", _given_back):
+        bind(connection, idle_ms)
 
 
 def bind(connection: Connection, idle_ms: int) -> None:

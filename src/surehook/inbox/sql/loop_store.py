@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from surehook.inbox.sql.stores import SqlStore, begin, is_locked, translated
 from surehook.inbox.sql.transaction import SqlTransaction
+from surehook.inbox.sql.transaction_deadlines import STORE_S
 from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class LoopStore:
         """`work` in a transaction, committed when it returns. Raises StoreError and what `work` raises."""
         own = await self._begun()
         if own is None:
-            return await self._in_thread(lambda: self._store.run(work))
+            return await self._in_thread(lambda: self._store.run(work, STORE_S))
         result = self._written(own, work)
         await asyncio.shield(self._in_thread(lambda: self._commit(own)))  # whoever is cancelled, it happens
         return result

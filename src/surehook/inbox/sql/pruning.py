@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Table, delete, exists, or_, select
 from surehook.core import ids
 from surehook.inbox.sql.settling import WAITING
 from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, requests, runs, tries
-from surehook.ports.inbox import Place, Pruned, PrunedPart, PrunePlace
+from surehook.ports.inbox_pruning import Place, Pruned, PrunedPart, PrunePlace
 
 PAGE = 400  # rows: two parameters each, below the 999 of old SQLite builds
 PAGES = 2  # of each table in one transaction: some milliseconds, for which SQLite's writer is held

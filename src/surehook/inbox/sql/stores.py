@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, ExceptionContext, event
@@ -27,6 +27,7 @@ from surehook.core.errors import SurehookError
 from surehook.inbox.sql import cutting, deferred_begin, engines, versions
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
 from surehook.inbox.sql.transaction import FAILED_WITHIN, AsksWithin, HandlerCommits, SqlTransaction
+from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction
 
@@ -39,6 +40,7 @@ _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _CONTENDED = ("40", "55P03")
 _OURS = "surehook_inbox"
 _CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
+CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and a transaction of this process has been it for {engines.BUSY_MS / 1000:g} s"
 )
@@ -65,9 +67,9 @@ class AsyncWriterLock:
         self._lock = lock
 
     def take(self) -> None:
-        await_only(self._taken())
+        await_only(self.taken())
 
-    async def _taken(self) -> None:
+    async def taken(self) -> None:
         try:
             async with asyncio.timeout(engines.BUSY_MS / 1000):
                 await self._lock.acquire()
@@ -82,9 +84,12 @@ class SqlStore:
     """`ports.inbox.Store` on an `Engine`.
 
     idle_ms  how long PostgreSQL and MariaDB keep a transaction in which nothing is asked for; None: as they are set up
+
+    Raises SettingsError for an engine on whose connections nothing can be kept together.
     """
 
     def __init__(self, engine: Engine, *, sessions: bool = False) -> None:
+        self._is_shared = engines.is_shared(engine, is_async=False)
         self.engine = engine
         self.sessions = sessions
         self.idle_ms: int | None = None
@@ -100,19 +105,35 @@ class SqlStore:
             self.engine.pool, QueuePool
         )
 
-    def run(self, work: Callable[[Transaction], T]) -> T:
+    def run(self, work: Callable[[Transaction], T], within_s: float | None = None) -> T:
+        """See the port. After `within_s` seconds the connection is cut; on SQLite, where nobody is silent, nothing is."""
         refuse_within(self._open.get(threading.get_ident()))
-        writer = Writer(WriterLock(self.turn)) if self.engine.dialect.name == "sqlite" else None
+        writer = self._writer()
         try:
-            with translated(), self.engine.begin() as connection:
+            with translated(), self._within(within_s, writer) as deadline, self.engine.begin() as connection:
+                if deadline is not None:
+                    deadline.connected(lambda: _cut((connection, writer)))
                 transaction = SqlTransaction(
-                    connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
+                    connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer, within_s=within_s
                 )
                 with self._known(connection, writer):
                     return inside(connection, transaction, work, writer)
         finally:
             if writer is not None:
                 writer.end()
+
+    def _writer(self) -> Writer | None:
+        if self.engine.dialect.name != "sqlite":
+            return None
+        lock = WriterLock(self.turn)
+        if self._is_shared:
+            lock.take()
+        return Writer(lock, has_turn=self._is_shared)
+
+    def _within(
+        self, seconds: float | None, writer: Writer | None
+    ) -> AbstractContextManager[TransactionDeadline | None]:
+        return nullcontext() if seconds is None or writer is not None else THREADS.within(seconds)
 
     @contextmanager
     def _known(self, connection: Connection, writer: Writer | None) -> Iterator[None]:
@@ -140,9 +161,10 @@ class SqlStore:
 
 
 class AsyncSqlStore:
-    """`ports.inbox.AsyncStore` on an `AsyncEngine`."""
+    """`ports.inbox.AsyncStore` on an `AsyncEngine`. Raises SettingsError as `SqlStore`."""
 
     def __init__(self, engine: AsyncEngine, *, sessions: bool = False) -> None:
+        self._is_shared = engines.is_shared(engine.sync_engine, is_async=True)
         self.engine = engine
         self.sessions = sessions
         self.idle_ms: int | None = None
@@ -150,20 +172,24 @@ class AsyncSqlStore:
         self._open: dict[int, Open] = {}  # by task
         _guard(engine.sync_engine)
 
-    async def run(self, work: Callable[[Transaction], T]) -> T:
-        writer = AsyncWriter(AsyncWriterLock(self._turn)) if self.engine.dialect.name == "sqlite" else None
+    async def run(self, work: Callable[[Transaction], T], within_s: float | None = None) -> T:
+        """See the port; `within_s` as for `SqlStore`."""
         task = id(asyncio.current_task())
         around = self._open.get(task)
         refuse_within(around)
+        writer = await self._writer()
         try:
-            with translated():
+            with translated(), self._within(within_s, writer) as deadline:
                 async with self.engine.begin() as connection:
 
                     def begun(blocking: Connection) -> T:
+                        if deadline is not None:
+                            deadline.connected(lambda: _cut((blocking, writer)))
                         self._open.setdefault(task, (blocking, writer))
                         transaction = SqlTransaction(
-                            blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer
-                        )
+                            blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer,
+                            within_s=within_s,
+                        )  # fmt: skip
                         return inside(blocking, transaction, work, writer)
 
                     return await connection.run_sync(begun)
@@ -172,6 +198,19 @@ class AsyncSqlStore:
                 self._open.pop(task, None)
             if writer is not None:
                 writer.end()
+
+    async def _writer(self) -> AsyncWriter | None:
+        if self.engine.dialect.name != "sqlite":
+            return None
+        lock = AsyncWriterLock(self._turn)
+        if self._is_shared:
+            await lock.taken()
+        return AsyncWriter(lock, has_turn=self._is_shared)
+
+    def _within(
+        self, seconds: float | None, writer: Writer | None
+    ) -> AbstractContextManager[TransactionDeadline | None]:
+        return nullcontext() if seconds is None or writer is not None else TaskDeadline(seconds)
 
     def cut(self, task: int) -> bool:
         """End the transaction of a task that hangs in it; whether that was possible."""
@@ -183,7 +222,10 @@ class AsyncSqlStore:
                 await connection.run_sync(_made)
 
     async def close(self) -> None:
-        await self.engine.dispose()
+        # A driver says farewell to a server, and waits for one that is silent.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self.engine.dispose()
 
 
 def _made(connection: Connection) -> None:
@@ -193,7 +235,7 @@ def _made(connection: Connection) -> None:
 
 def refuse_within(around: Open | None) -> None:
     """A second transaction would wait for the one around it, which waits for it. Raises AsksWithin."""
-    if around is not None and around[1] is not None and around[1].has_begun:
+    if around is not None and around[1] is not None and around[1].has_turn:
         raise AsksWithin(
             "a handler cannot ask the inbox while its own transaction is SQLite's one writer: ask before the first use of tx "
             "(in a handler that is alone in its transaction), read with tx, or ask when the handler is done"
@@ -314,9 +356,8 @@ def _guard(engine: Engine) -> None:
     def failed(context: ExceptionContext) -> None:
         connection = context.connection
         if connection is not None and not connection.invalidated and connection.info.get(HANDLING):
-            connection.info[FAILED_WITHIN] = (
-                True  # it may have ended the transaction, and the handler may catch it
-            )
+            # it may have ended the transaction, and the handler may catch it
+            connection.info[FAILED_WITHIN] = True
 
     event.listen(engine, "handle_error", failed)
     event.listen(engine, "commit", refuse)

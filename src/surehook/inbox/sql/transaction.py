@@ -24,18 +24,15 @@ from surehook.inbox.sql import (
     showing,
 )
 from surehook.inbox.sql.deferred_begin import HANDLING, Writer
+from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
 from surehook.ports.inbox import (
-    FROM_THE_START,
     Conflict,
-    Depth,
     DocumentKey,
     DocumentRow,
     Entry,
     Filter,
-    PrunedPart,
-    PrunePlace,
     Request,
     Run,
     Settlement,
@@ -44,6 +41,8 @@ from surehook.ports.inbox import (
     Stored,
     StoreError,
 )
+from surehook.ports.inbox_depth import Depth
+from surehook.ports.inbox_pruning import FROM_THE_START, PrunedPart, PrunePlace
 
 T = TypeVar("T")
 
@@ -83,10 +82,12 @@ class SqlTransaction(ReceiptStatements, Tries):
         sessions: bool = False,
         idle_ms: int | None = None,
         writer: Writer | None = None,
+        within_s: float | None = None,
     ) -> None:
         self._connection = connection
         self._writer = writer
         self._idle_ms = idle_ms  # None: the database knows it, or need not
+        self._within_s = within_s  # until it is cut; None: it never is
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
@@ -126,7 +127,11 @@ class SqlTransaction(ReceiptStatements, Tries):
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
 
     def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
-        return arriving.persist(self._unbound, requests, careful=careful)
+        bounds = None
+        if self._within_s is not None:
+            bounds = StoreBounds.of(self._within_s)
+            idle_timeout.bind_once(self._connection, bounds.idle_ms)
+        return arriving.persist(self._unbound, requests, careful=careful, bounds=bounds)
 
     def claim(self, *, now: int, lease_ms: int, token: bytes, limit: int) -> list[Run]:
         bounds: Any = {"now": now, "lease_ms": lease_ms, "limit": limit, "idle_ms": self._by_the_way()}
