@@ -114,7 +114,7 @@ def test_every_command_of_the_lab_that_is_named_exists(page):
 
 NOT_OURS = {
     "--help", "--url",  # of every command; of none, as the pages say
-    "--timeout", "--rounds", "--part",  # gunicorn's; of benches that are no commands
+    "--timeout", "--rounds", "--part", "--preload",  # gunicorn's; of benches that are no commands
 }  # fmt: skip
 LAB = {"bench": bench.parser(), "sim": sim.parser()}
 

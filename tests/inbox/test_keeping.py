@@ -375,7 +375,7 @@ def test_retention_has_a_transaction_of_its_own_and_its_failure_loses_no_claim(h
     transactions: list[set[str]] = []
     run = house.inbox.store.run
 
-    def noted(work):
+    def noted(work, within_s=None):
         def inside(transaction):
             done = transactions[-1]
             claim, prune = transaction.claim, transaction.prune
@@ -384,7 +384,7 @@ def test_retention_has_a_transaction_of_its_own_and_its_failure_loses_no_claim(h
             return work(transaction)
 
         transactions.append(set())
-        return run(inside)
+        return run(inside, within_s)
 
     monkeypatch.setattr(house.inbox.store, "run", noted)
     house.work()
