@@ -38,7 +38,7 @@ from surehook.core.errors import (
     LedgerUnavailable,
     SurehookError,
 )
-from surehook.core.model import BreakerRow
+from surehook.core.model import FIRST, BreakerRow
 from surehook.ports.reading import Room
 
 HOT = frozenset({"accept", "claim", "claim_others", "claim_ids", "unpark", "park", "release", "record"})
@@ -72,6 +72,9 @@ class Storage(Struct):
     slow: tuple[str, ...] = ()
     slow_s: float = 3.0  # at most, on the way there and on the way back
     stands_until: float = 0.0  # commits are through at this instant of the loop at the earliest
+    claim_stands_until: float = (
+        0.0  # the next claim of first attempts is the first call that waits until then; 0: none is
+    )
     unavailable_share: float = 0.0
     reads_away_share: float = 0.0  # of calls that change nothing
     unknown_share: float = 0.0
@@ -82,7 +85,7 @@ class Storage(Struct):
     def mend(self) -> None:
         """From now on it is well."""
         self.late_s, self.stall_share = (0.0, 0.001), 0.0
-        self.slow, self.stands_until = (), 0.0
+        self.slow, self.stands_until, self.claim_stands_until = (), 0.0, 0.0
         self.unavailable_share = self.unknown_share = self.reads_away_share = 0.0
         self.dies_before.clear()
         self.dies_after.clear()
@@ -235,6 +238,8 @@ class SimLedger:
     async def _carry_out(
         self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any
     ) -> Any:
+        if name == "claim" and args[0] == FIRST and self.storage.claim_stands_until:
+            self.storage.stands_until, self.storage.claim_stands_until = self.storage.claim_stands_until, 0.0
         with self.storage.transactions.begin() if name in COMMITS else nullcontext():
             if name in COMMITS and self.storage.stands_until > self._loop.time():
                 await self.storage.commit(self._loop)

@@ -10,12 +10,6 @@ import pytest
 from lab import ROOT
 from tests.sim.planting import SEEDS, Mutant, apply, hunt, mutants, touched
 
-# Bugs that worlds meet too seldom, and why; each waits for a freedom of its own in the simulated world.
-RARE = {
-    "look-back-by-time": "seen in none of 50 worlds with one, two, three or four nodes since sending is pumped by a task; "
-    "tests/ledgers/postgres/test_lookback.py tries the rule itself",
-}
-
 MUTANTS = mutants()
 
 
@@ -45,8 +39,6 @@ def test_a_planted_bug_of_the_inbox_is_found_by_the_worlds_up_to_the_one_that_fo
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_is_found_within_fifty_worlds(mutant: Mutant, tmp_path: Path):
-    if mutant.name in RARE:
-        pytest.skip(f"{mutant.name}: {RARE[mutant.name]}")
     found = hunt(mutant, tmp_path)
     assert found.finding is not None, f"{mutant.meaning} Not seen in {SEEDS} worlds."
     print(f"\n{mutant.name}: world {found.world}: {found.finding}")
