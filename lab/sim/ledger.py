@@ -72,9 +72,7 @@ class Storage(Struct):
     slow: tuple[str, ...] = ()
     slow_s: float = 3.0  # at most, on the way there and on the way back
     stands_until: float = 0.0  # commits are through at this instant of the loop at the earliest
-    claim_stands_until: float = (
-        0.0  # the next claim of first attempts is the first call that waits until then; 0: none is
-    )
+    claim_stands_until: float = 0.0  # the next claim of first attempts is the first call to wait until then
     unavailable_share: float = 0.0
     reads_away_share: float = 0.0  # of calls that change nothing
     unknown_share: float = 0.0
