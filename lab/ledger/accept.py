@@ -11,7 +11,7 @@ from surehook.core.model import Event
 from surehook.ledgers import changes as notes
 from surehook.ports.ledger import AcceptResult, Incoming, Taken
 
-KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (DESIGN section 12)
+KEY_LIFE_MS = DAY_MS  # how long a repeat is recognised by its Idempotency-Key (docs/api.md)
 _INT64 = range(-(1 << 63), 1 << 63)
 
 

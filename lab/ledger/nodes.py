@@ -11,7 +11,7 @@ from surehook.core.instants import SECOND_MS
 from surehook.core.model import Attempt, NodeRow
 from surehook.ports.ledger import Eviction
 
-# From the fifth time running that a node died holding it, a row waits, against crash loops (DESIGN section 5).
+# From the fifth time running that a node died holding it, a row waits, against crash loops.
 FREED_PATIENTLY = 4
 FREED_WAIT_MS = 10 * SECOND_MS
 

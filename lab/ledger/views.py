@@ -1,4 +1,4 @@
-"""A delivery as people see it (states: DESIGN sections 2 and 12)."""
+"""A delivery as people see it (states: docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from surehook.api.auth import digest
+from surehook.api.operations import Operation
+from surehook.api.table import OPERATIONS
 from surehook.ports.registry import ApiKey
 from tests.api.house import KEY, START, House
 
@@ -30,6 +34,17 @@ def test_no_key_or_a_wrong_one_is_told_how_to_call(
 @pytest.mark.parametrize("path", OPEN)
 def test_health_and_reference_need_no_key(house: House, path: str) -> None:
     assert house.call("GET", path, key=None).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "operation", [one for one in OPERATIONS if not one.signed], ids=lambda one: f"{one.method} {one.path}"
+)
+def test_every_operation_is_guarded_as_its_row_says(house: House, operation: Operation) -> None:
+    path = re.sub(r"{[^}]*}", "nothing", operation.path)
+
+    refused = house.call(operation.method, path, key=None).status_code == 401
+
+    assert refused is operation.needs_key
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

@@ -1,4 +1,4 @@
-"""Answers have exactly the keys of the contract, in its order (DESIGN section 12)."""
+"""Answers have exactly the keys of the contract, in its order (docs/api.md)."""
 
 from __future__ import annotations
 

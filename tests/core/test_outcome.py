@@ -1,4 +1,4 @@
-"""The table of outcomes (DESIGN section 8), row by row, for a policy that obeys and one that does not."""
+"""The table of outcomes (docs/delivery-contract.md), row by row, for a policy that obeys and one that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of answers. Fields, their order and their names are the contract (DESIGN section 12).
+"""The shapes of answers. Fields, their order and their names are the contract (docs/api.md).
 
 An absent value is null and never left out. Instants are RFC 3339 UTC with milliseconds, ids carry their prefix.
 Fields of type `Any` hold JSON that was stored as bytes (`msgspec.Raw`) and leaves as it came.

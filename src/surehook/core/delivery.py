@@ -1,6 +1,6 @@
 """The life of a delivery: a table, then `decide`, which gives the next step after one attempt's outcome.
 
-Five open states and four end states. A delivery that is `sending` is held by a node; what happens to it
+Four open states and four end states. A delivery that is `sending` is held by a node; what happens to it
 next is decided here and only here. Everything else that moves a delivery is an order (cancel, pause, a
 node's death) and stands in the same table.
 """

@@ -24,7 +24,7 @@ END_STATES = ("delivered", "dead", "dropped", "cancelled")
 
 Reason = Literal["breaker", "key", "paused", "inactive", "failure", "order", "share", "deleted", "request"]
 PARKED_REASONS = ("breaker", "key", "paused", "inactive", "failure", "order", "share")
-# While parked for these, the delivery's age stands still (DESIGN section 7, max_age).
+# While parked for these, the delivery's age stands still (docs/policies.md, `max_age`).
 STANDING_REASONS = ("paused", "inactive", "failure")
 
 OutcomeName = Literal[

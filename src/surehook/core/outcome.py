@@ -1,4 +1,4 @@
-"""The table of outcomes (DESIGN section 8) as a function of one answer.
+"""The table of outcomes (docs/delivery-contract.md, "Answering") as a function of one answer.
 
 seen                                              outcome       retried   breaker
 success class                                     delivered     -         ok

@@ -1,4 +1,4 @@
-"""Header lines of one attempt around the stored body (DESIGN section 12, "Outgoing request")."""
+"""Header lines of one attempt around the stored body (docs/delivery-contract.md, "The request")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Switching `auto_retry` off ends what was only waiting to be retried (DESIGN section 6).
+"""Switching `auto_retry` off ends what was only waiting to be retried (docs/policies.md).
 
 Walked are the deliveries of an endpoint, or of an event type whose policy changed, that wait for a retry or are parked
 before one. Ended are those that nobody holds and that the policy of now would not try again; the one retry that a first

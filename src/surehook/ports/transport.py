@@ -59,7 +59,7 @@ class Request(Struct, gc=False):
     connect_timeout_s: float
     private: bytes = b""
     redirects: int = 0  # how many to follow
-    redirect_style: Literal["strict", "yousign"] = "strict"  # which statuses are followed (DESIGN section 7)
+    redirect_style: Literal["strict", "yousign"] = "strict"  # which statuses are followed (docs/policies.md)
     method: bytes = b"POST"
     # Asked in the very step that writes the first byte, of each hop (which comes after the dialling, where there is any):
     # False, and nothing is sent, or nothing more (`redirected`), failure `aborted`. Meant for the lease.

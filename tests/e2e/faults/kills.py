@@ -11,7 +11,7 @@ from tests.e2e.receivers import Reply
 
 UPTIME_S = (0.2, 0.9)  # between two kills
 AGAIN_S = 2.0  # a restarted server sends again within this time of being ready
-PER_KILL = 1024 + 512  # requests in flight (both lanes) and one record window (DESIGN section 14, promise 5)
+PER_KILL = 1024 + 512  # requests in flight (both lanes) and one record window (docs/delivery-contract.md)
 
 
 def kill9(place: Place) -> dict[str, Any]:
