@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from surehook.core import ids, instants
 from surehook.inbox.event import PREFIX
-from surehook.inbox.log_limits import LinesPerSecond
+from surehook.inbox.handler_errors import call_hook
+from surehook.inbox.log_limits import LinesPerSecond, log_text
 from surehook.inbox.transitions import quoted
 from surehook.ports.inbox import Run, Settlement
 
@@ -80,6 +81,7 @@ class Failures:
         given_up = one.again_at is None
         left_out = self._lines.may()
         if left_out is not None:
+            shown = structs.replace(one, error=log_text(one.error))
             log.log(
                 logging.ERROR if given_up else logging.WARNING,
                 "%s %s of %s: attempt %d failed (%s), %s%s\n%s",
@@ -92,14 +94,11 @@ class Failures:
                 if given_up
                 else f"again at {one.again_at}",
                 f"; {left_out} failures before it were not written" if left_out else "",
-                one.error.rstrip(),
-                extra={name: getattr(one, name) for name in Failure.__struct_fields__},
+                shown.error,
+                extra={name: getattr(shown, name) for name in Failure.__struct_fields__},
             )
         for hook in (*self._hooks, *(self._dead if given_up else ())):
-            try:
-                hook(one)
-            except Exception:
-                log.exception("a hook of the inbox failed; it goes on")
+            call_hook(hook, one, "a hook")
 
 
 def _failure(run: Run, ended: Settlement) -> Failure:

@@ -24,6 +24,7 @@ from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.core.errors import Overloaded
 from surehook.host.clock import SystemClock
+from surehook.host.forking import renew_in_children
 from surehook.ports.inbox import Clash, Contended, Request, Stored, StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
@@ -119,6 +120,11 @@ class GroupCommit:
 
     def __init__(self, store: BlockingRun, boot: Callable[[], float] = BOOT) -> None:
         self._store, self._boot = store, boot
+        self.forked()
+        renew_in_children(self)
+
+    def forked(self) -> None:
+        """Those who write or wait in the parent do not in a child."""
         self._waiting = _PendingRequests()
         self._adding = threading.Lock()
         self._writing = threading.Lock()

@@ -8,11 +8,17 @@ the worker's task that was cancelled but something the coroutine waited for. Eac
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import traceback
+from collections.abc import Callable
+from typing import TypeVar
 
 from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits
 from surehook.ports.inbox import LostLease, StoreError
+
+T = TypeVar("T")
+log = logging.getLogger("surehook.inbox")
 
 # Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
 _OWN = (AsksWithin, HandlerCommits, LostLease)
@@ -34,6 +40,16 @@ def marked(error: BaseException) -> HandlerError | None:
     if isinstance(error, StoreError):
         return None if isinstance(error, _OWN) else HandlerError(error)
     return None if isinstance(error, Exception) or _ends_the_worker(error) else HandlerError(error)
+
+
+def call_hook(hook: Callable[[T], object], told: T, what: str) -> None:
+    """Call an application's hook. If it fails, by whatever it raises, that is logged, and others go on."""
+    try:
+        hook(told)
+    except BaseException as error:
+        if not isinstance(error, Exception) and _ends_the_worker(error):
+            raise
+        log.exception("%s of the inbox failed; it goes on", what)
 
 
 def words(error: BaseException) -> str:
@@ -72,7 +88,17 @@ def _ends_the_worker(error: BaseException) -> bool:
         return threading.current_thread() is threading.main_thread()
     if isinstance(error, asyncio.CancelledError):
         return _is_cancelled()
-    return type(error).__name__ in ("GeneratorExit", "GreenletExit")
+    if isinstance(error, GeneratorExit):
+        return not _is_called()
+    return type(error).__name__ == "GreenletExit"
+
+
+def _is_called() -> bool:
+    """Tell whether a handler runs here, by a thread or a task; a coroutine that is closed has no task any more."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # a thread without a loop
+        return True
 
 
 def _is_cancelled() -> bool:

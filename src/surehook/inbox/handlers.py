@@ -186,7 +186,12 @@ class Handlers:
         self.fitting.cache_clear()
 
     def _fitting(self, source: str, type: str | None) -> tuple[Handler, ...]:
-        return tuple(one for one in self._all if one.fits(source, type))
+        """Those that fit; a function that was given for several patterns hears of an event once."""
+        found: dict[Any, Handler] = {}
+        for one in self._all:
+            if one.fits(source, type):
+                found.setdefault(one.function, one)
+        return tuple(found.values())
 
 
 def _check_call(function: Callable[..., Any]) -> None:

@@ -1,10 +1,22 @@
-"""Limits on log lines: once in so many seconds for each key, or so many a second."""
+"""Limits on log lines: once in so many seconds for each key, so many a second, so many characters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
 KEYS_MOST = 1_000
+TEXT_MOST = 8_000  # characters of a traceback or of an error: an exception may quote a whole body
+# What would move a terminal's cursor or change its colours.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def log_text(text: str) -> str:
+    """Shorten a text of an application's for the log, in its middle, and write control characters as escapes."""
+    text = text.rstrip()
+    if len(text) > TEXT_MOST:
+        half = TEXT_MOST // 2
+        text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+    return text.translate(_CONTROL)
 
 
 class OncePer:

@@ -68,6 +68,12 @@ class BatchResult(Struct):
     not_undone: Sequence[tuple[Run, Settlement]] = ()
 
 
+class BatchAttempt(Struct):
+    """Tells of a transaction that failed whether a run was begun in it: then the failure may be that run's."""
+
+    is_begun: bool = False
+
+
 class PreparedRun(Struct):
     """A run that can be handled, or its end before that."""
 
@@ -112,11 +118,13 @@ class Processor:
         *,
         rest: Sequence[Run] = (),
         is_over: Callable[[], bool] = lambda: False,
+        attempt: BatchAttempt | None = None,
     ) -> BatchResult:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
         rest     of the same token, not to be handled: given back
         is_over  asked after each run: the others are given back as well
+        attempt  told before the first run is begun
         """
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
@@ -128,6 +136,8 @@ class Processor:
         for key, workflow in asleep:
             batch.wake(workflow, key)
         begun = 0
+        if attempt is not None:
+            attempt.is_begun = bool(todo)
         for one in todo:
             if begun and is_over():
                 break

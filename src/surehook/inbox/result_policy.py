@@ -93,6 +93,8 @@ class ResultPolicy:
                 result.append(_blamed(transaction, call, event, until - began, self._deadlines))
             finally:
                 began = calls.end(call)
+            if began > ends:  # it blocked the loop; the database ends a transaction that idles for as long
+                raise HandlerTimeout.of(handler, began - call.began)
         return Called(fitting, self._results.sha256(fitting, result))
 
     def succeeded(self, run: Run, called: Called) -> Settlement:

@@ -63,8 +63,14 @@ class Rules(Struct, frozen=True):
             timeout_s = self.timeout_s
         if timeout_s is None:
             return min(TIMEOUT_S, self.within_s)
-        if not 0 < timeout_s <= TIMEOUT_MOST_S:
-            raise SettingsError("timeout_s", f"more than 0 and at most {TIMEOUT_MOST_S} seconds")
+        if (
+            isinstance(timeout_s, bool)
+            or not isinstance(timeout_s, int | float)
+            or not 0 < timeout_s <= TIMEOUT_MOST_S
+        ):
+            raise SettingsError(
+                "timeout_s", f"more than 0 and at most {TIMEOUT_MOST_S} seconds, and not {timeout_s!r:.40}"
+            )
         if timeout_s > self.within_s:
             raise SettingsError(
                 "timeout_s",

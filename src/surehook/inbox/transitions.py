@@ -20,13 +20,13 @@ from msgspec import Struct
 
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
+from surehook.inbox.handler_errors import call_hook
 from surehook.ports.inbox import Entry, Run, Settlement, pairs
 
 if TYPE_CHECKING:
     from surehook.inbox.process import BatchResult
 
 log = logging.getLogger("surehook.inbox.transitions")
-_errors = logging.getLogger("surehook.inbox")
 # Anything else is quoted: senders choose ids, and lines end at line ends.
 _BARE = re.compile(r"[\w.:/@+*-]+", re.ASCII)
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -105,10 +105,7 @@ class Transitions:
             if loud:
                 log.log(level, "%s", line(one), extra=_fields(one))
             for observer in self._observers:
-                try:
-                    observer(one)
-                except Exception:
-                    _errors.exception("an observer of the inbox failed; it goes on")
+                call_hook(observer, one, "an observer")
 
 
 def line(one: Transition) -> str:

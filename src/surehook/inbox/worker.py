@@ -19,7 +19,7 @@ from surehook.core.effects import Script
 from surehook.inbox.calls import GivenUp
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_times import ClaimSize
-from surehook.inbox.process import BatchResult
+from surehook.inbox.process import BatchAttempt, BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
@@ -33,6 +33,7 @@ from surehook.ports.inbox import (
 
 log = logging.getLogger("surehook.inbox")
 
+CONTENDED = 5  # further tries of a run that others keep from being committed, before that counts as a failure
 RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
 
 
@@ -138,44 +139,66 @@ class Worker:
         transactions = self._transactions
         if not runs:
             return
-        split = transactions.split(runs)
+        split, attempt = transactions.split(runs), BatchAttempt()
         self.in_progress = InProgress(token, runs)
         try:
             if split.first:
                 yield self._store.run(transactions.release_work(split.first, token))
                 self.in_progress = InProgress(token, split.runs)
             work = transactions.process_work(
-                split.runs, token, rest=split.rest, is_stopping=lambda: self.is_stopping
+                split.runs, token, rest=split.rest, is_stopping=lambda: self.is_stopping, attempt=attempt
             )
             done: BatchResult = yield self._store.run(work)
         except Exception as error:
             if self._is_lost(error):
                 raise
-            if isinstance(error, StoreUnavailable):
+            if isinstance(error, StoreUnavailable) and not attempt.is_begun:
                 yield from self._give_back(runs, token)
                 raise
             yield from self._give_back(split.rest, token)
             yield from self._one_by_one(split.runs, token, error)
         else:
-            if split.is_slow:
-                self._portion.alone()
+            if split.is_slow and not transactions.handler_times.together(split.runs):
+                self._portion.alone()  # and not one that was never seen, and is quick
             else:
                 self._portion.shared(len(split.runs) + len(split.rest) - done.left, done.left)
             transactions.report(done)
 
     def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> Script[None]:
-        for run in runs:
+        for number, run in enumerate(runs):
             try:
-                if len(runs) == 1:
-                    raise error
-                done: BatchResult = yield self._store.run(self._transactions.process_work([run], token))
-            except StoreUnavailable:
+                done = yield from self._alone(run, token, error if len(runs) == 1 else None)
+            except StoreUnavailable as away:
+                if not self._is_lost(away):
+                    yield from self._give_back(runs[number:], token)
                 raise
-            except Exception as own:
-                if self._is_lost(own):
-                    raise
-                done = yield self._store.run(self._transactions.fail_work(run, token, own))
             self._transactions.report(done)
+
+    def _alone(self, run: Run, token: bytes, failed: Exception | None) -> Script[BatchResult]:
+        """Process a run in a transaction of its own, where a failure is the run's, and counted.
+
+        Also one that passes with time: a commit that a constraint or a lock refuses would otherwise be tried for ever. `failed`:
+        it has failed so just now. Raises StoreUnavailable where the run was not begun, or its failure cannot be written down.
+        """
+        transactions, contended = self._transactions, 0
+        while True:
+            attempt = BatchAttempt()
+            try:
+                if failed is None:
+                    done: BatchResult = yield self._store.run(
+                        transactions.process_work([run], token, attempt=attempt)
+                    )
+                    return done
+            except Exception as error:
+                if self._is_lost(error) or (isinstance(error, StoreUnavailable) and not attempt.is_begun):
+                    raise
+                failed = error
+            if not isinstance(failed, Contended) or contended == CONTENDED:
+                settled: BatchResult = yield self._store.run(transactions.fail_work(run, token, failed))
+                return settled
+            contended += 1
+            failed = None
+            yield self._stopped.wait(BUSY_S)
 
     def _waking(self, keys: list[DocumentKey], token: bytes) -> Script[None]:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from surehook.inbox.handler_times import HandlerTimes
-from surehook.inbox.process import BatchResult, Processor
+from surehook.inbox.process import BatchAttempt, BatchResult, Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Trouble
@@ -108,10 +108,11 @@ class WorkerTransactions:
         *,
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
+        attempt: BatchAttempt | None = None,
     ) -> Callable[[Transaction], BatchResult]:
         is_over = self.over(is_stopping)
         return lambda transaction: self.processor.process(
-            transaction, runs, token, waking, rest=rest, is_over=is_over
+            transaction, runs, token, waking, rest=rest, is_over=is_over, attempt=attempt
         )
 
     def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:

@@ -233,6 +233,9 @@ class Provider(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if re.fullmatch(r"[a-z0-9_-]{1,64}", self.name) is None:
             raise SourceError("name", "1 to 64 of a-z, 0-9, _ and -")
+        for places in ("id", "type", "volatile"):
+            if not isinstance(getattr(self, places), tuple):
+                raise SourceError(places, "has to be a tuple of places", hint=f"{places}=(Field('name'),)")
         check_id(self.id, self)
         if self.tolerance_s is not None and (self.sent_at is None or not 0 < self.tolerance_s <= 86_400):
             raise SourceError("tolerance_s", "more than 0 and at most a day, and only where there is a time")

@@ -34,7 +34,7 @@ from surehook.inbox.sql.idle_timeout import StoreBounds
 
 Row = tuple[Any, ...]
 
-_ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
+ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
 _STEPS = (64, 16, 4, 1)  # rows of one statement on SQLite
 _PARAMETERS = 999  # of one statement: the bound of old SQLite builds
 _MEMO = 64  # texts: about ten for each dialect of a program
@@ -55,7 +55,7 @@ def insert_rows(connection: Connection, *given: Rows, bounds: StoreBounds | None
     if not parts:
         return
     dialect = connection.dialect
-    if dialect.driver in _ARRAYS:
+    if dialect.driver in ARRAYS:
         statement = _insert_all(dialect, tuple((one.table, one.columns) for one in parts), bounds)
         connection.exec_driver_sql(statement, tuple(column for one in parts for column in _turned(one.rows)))
     elif dialect.name == "sqlite":
@@ -68,12 +68,19 @@ def insert_rows(connection: Connection, *given: Rows, bounds: StoreBounds | None
             connection.exec_driver_sql(_insert(dialect, table, columns), list(rows))
 
 
+def insert_missing(connection: Connection, given: Rows) -> None:
+    """Insert the rows whose keys are not there. Arrays are taken: elsewhere `insert` of the dialect says it."""
+    table, columns, rows = given
+    statement = f"{_insert_all(connection.dialect, ((table, columns),))} ON CONFLICT DO NOTHING"
+    connection.exec_driver_sql(statement, tuple(_turned(rows)))
+
+
 def update_rows(
     connection: Connection, table: Table, columns: tuple[str, ...], keys: tuple[str, ...], rows: Sequence[Row]
 ) -> None:
     """Give `columns` new values where `keys` have theirs; a row is the new values, and then those of the keys."""
     if rows:
-        arrays = connection.dialect.driver in _ARRAYS
+        arrays = connection.dialect.driver in ARRAYS
         given = tuple(_turned(rows)) if arrays else list(rows)
         connection.exec_driver_sql(_update(connection.dialect, table, columns, keys), given)
 
@@ -122,7 +129,7 @@ def _into(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> str:
 @lru_cache(maxsize=_MEMO)
 def _update(dialect: Dialect, table: Table, columns: tuple[str, ...], keys: tuple[str, ...]) -> str:
     changed, fixed = _quoted(dialect, columns), _quoted(dialect, keys)
-    if dialect.driver in _ARRAYS:
+    if dialect.driver in ARRAYS:
         values = ", ".join(f"{name} = given.{name}" for name in changed)
         fits = " AND ".join(f"{table.name}.{name} = given.{name}" for name in fixed)
         given = _arrays(dialect, table, (*columns, *keys))

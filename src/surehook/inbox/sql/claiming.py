@@ -11,8 +11,22 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, bindparam, case, delete, func, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Integer,
+    LargeBinary,
+    any_,
+    bindparam,
+    case,
+    delete,
+    func,
+    select,
+    update,
+)
 
+from surehook.inbox.sql.bulk import ARRAYS
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
 from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
 from surehook.ports.inbox import Run
@@ -32,7 +46,6 @@ LOADED = select(*_COLUMNS).select_from(
 LEASES = 2
 
 # Made once: a worker that finds nothing to do would spend most of its time on making them.
-_IDS = runs.c.id.in_(bindparam("ids", expanding=True))
 _DUE = (
     select(runs.c.id, runs.c.lease)
     .where(runs.c.due_at <= bindparam("now"))
@@ -42,16 +55,35 @@ _DUE = (
 )
 # One that counted too far would keep all others from being claimed.
 _ONE_MORE = case((runs.c.attempts < ATTEMPTS_MOST, runs.c.attempts + 1), else_=runs.c.attempts)
-_TAKE = (
-    update(runs).where(_IDS).values(lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE)
-)
-_TAKEN = LOADED.where(_IDS).order_by(runs.c.id)
-# As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
-_TAKEN_NOW = _TAKEN.with_for_update(read=True, of=events)
-_MINE = (
-    select(runs.c.id).where(_IDS, runs.c.lease == bindparam("token")).order_by(runs.c.id).with_for_update()
-)
-_DUE_BOUND, _MINE_BOUND = _DUE.add_columns(BY_THE_WAY), _MINE.add_columns(BY_THE_WAY)
+_DUE_BOUND = _DUE.add_columns(BY_THE_WAY)
+
+
+class _OfRuns:
+    """Statements about the runs of a batch, whose ids are the value `ids`."""
+
+    def __init__(self, theirs: ColumnElement[bool]) -> None:
+        self.take = (
+            update(runs)
+            .where(theirs)
+            .values(lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE)
+        )
+        self.taken = LOADED.where(theirs).order_by(runs.c.id)
+        # As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
+        self.taken_now = self.taken.with_for_update(read=True, of=events)
+        mine = select(runs.c.id).where(theirs, runs.c.lease == bindparam("token"))
+        self.mine = mine.order_by(runs.c.id).with_for_update()
+        self.mine_bound = self.mine.add_columns(BY_THE_WAY)
+
+
+# One parameter for each id is written into the statement anew each time, which costs more than a row does.
+_IN_LIST = _OfRuns(runs.c.id.in_(bindparam("ids", expanding=True)))
+_IN_ARRAY = _OfRuns(runs.c.id == any_(bindparam("ids", type_=ARRAY(LargeBinary))))
+
+
+def _of_runs(connection: Connection) -> _OfRuns:
+    return _IN_ARRAY if connection.dialect.driver in ARRAYS else _IN_LIST
+
+
 _NEXT = (
     select(runs.c.due_at, runs.c.accepted_at, runs.c.lease)
     .where(runs.c.due_at.is_not(None))
@@ -76,10 +108,11 @@ def claim(
         return []
     lapsed = [bytes(row.id) for row in found if row.lease is not None]
     ids = lapsed[:1] or [bytes(row.id) for row in found]
-    connection.execute(_TAKE, {"ids": ids, "token": token, "until": now + lease_ms})
-    rows = connection.execute(_TAKEN, {"ids": ids}).all()
+    of_runs = _of_runs(connection)
+    connection.execute(of_runs.take, {"ids": ids, "token": token, "until": now + lease_ms})
+    rows = connection.execute(of_runs.taken, {"ids": ids}).all()
     if len(rows) < len(ids):
-        rows = connection.execute(_TAKEN_NOW, {"ids": ids}).all()
+        rows = connection.execute(of_runs.taken_now, {"ids": ids}).all()
         _sweep(connection, set(ids) - {bytes(row.id) for row in rows})
     return [loaded(row) for row in rows]
 
@@ -115,7 +148,8 @@ def hold(
     connection: Connection, ids: Sequence[bytes], token: bytes, *, idle_ms: int | None = None
 ) -> set[bytes]:
     """Lock claimed runs; `idle_ms` as for `claim`."""
-    mine, bound = (_MINE, {}) if idle_ms is None else (_MINE_BOUND, {"idle": str(idle_ms)})
+    of_runs = _of_runs(connection)
+    mine, bound = (of_runs.mine, {}) if idle_ms is None else (of_runs.mine_bound, {"idle": str(idle_ms)})
     found = connection.execute(mine, {"ids": list(ids), "token": token, **bound})
     return {bytes(row[0]) for row in found}
 

@@ -29,6 +29,7 @@ from surehook.ports.inbox import Contended, DocumentKey, DocumentRow, LostLease,
 
 T = TypeVar("T")
 
+HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
 INTERRUPT_S = 0.1  # that a statement under way has to end by itself, when its transaction is cut
 _NO_MORE = "PRAGMA query_only=ON"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, and_, bindparam, insert, select, tuple_
+from sqlalchemy import ARRAY, Connection, Integer, Text, and_, bindparam, func, insert, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
-from surehook.inbox.sql.bulk import Rows, insert_rows, update_rows
+from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
 from surehook.inbox.sql.tables import documents, runs, steps
 from surehook.ports.inbox import DocumentKey, DocumentRow, Run, StepRow
@@ -16,7 +16,12 @@ from surehook.ports.inbox import DocumentKey, DocumentRow, Run, StepRow
 _KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
 _KEY_NAMES = ("document_type", "tenant", "document")
 _KEPT = ("state", "body", "wake_at", "updated_at")
+_NEW = (*_KEY_NAMES, "state", "updated_at")
 _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body")
+
+_ROWS = select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
+_GIVEN = select(*(func.unnest(bindparam(name, type_=ARRAY(Text))) for name in _KEY_NAMES))
+_LOCKED = _ROWS.where(tuple_(*_KEY).in_(_GIVEN)).order_by(*_KEY).with_for_update(of=documents)
 
 _WAKING = (
     select(*_KEY)
@@ -33,11 +38,15 @@ def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[Document
     ordered = sorted(set(keys))
     if not ordered:
         return {}
-    rows = [dict(zip(_KEY_NAMES, key, strict=True)) for key in ordered]
-    connection.execute(
-        _unless_there(connection.dialect.name), [{**row, "state": "", "updated_at": 0} for row in rows]
-    )
-    found = connection.execute(_of_keys(ordered).with_for_update())
+    if connection.dialect.driver in ARRAYS:
+        insert_missing(connection, Rows(documents, _NEW, [(*key, "", 0) for key in ordered]))
+        found = connection.execute(
+            _LOCKED, dict(zip(_KEY_NAMES, map(list, zip(*ordered, strict=True)), strict=True))
+        )
+    else:
+        rows = [dict(zip(_NEW, (*key, "", 0), strict=True)) for key in ordered]
+        connection.execute(_unless_there(connection.dialect.name), rows)
+        found = connection.execute(_of_keys(ordered).with_for_update())
     return {row.key: row for row in map(_row, found)}
 
 
@@ -49,11 +58,7 @@ def standing(connection: Connection, keys: Sequence[DocumentKey]) -> dict[Docume
 
 
 def _of_keys(keys: Sequence[DocumentKey]) -> Any:
-    return (
-        select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
-        .where(tuple_(*_KEY).in_(keys))
-        .order_by(*_KEY)
-    )
+    return _ROWS.where(tuple_(*_KEY).in_(keys)).order_by(*_KEY)
 
 
 def _unless_there(dialect: str) -> Any:
@@ -150,11 +155,7 @@ def history(
     wanted = [documents.c.document == document, documents.c.tenant == tenant]
     if document_type is not None:
         wanted.append(documents.c.document_type == document_type)
-    rows = connection.execute(
-        select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
-        .where(*wanted, documents.c.body.is_not(None))
-        .order_by(*_KEY)
-    ).all()
+    rows = connection.execute(_ROWS.where(*wanted, documents.c.body.is_not(None)).order_by(*_KEY)).all()
     return [(row, _last_steps(connection, row.key, limit)) for row in map(_row, rows)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -11,12 +12,14 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import Pool, QueuePool, SingletonThreadPool, StaticPool
+from sqlalchemy.util import await_only
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import cutting
+from surehook.inbox.sql.deferred_begin import HANDLED
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
 
 log = logging.getLogger("surehook.inbox")
@@ -34,6 +37,19 @@ EXAMPLES = "postgresql://user@host/app or sqlite:///app.db"
 PACKAGES = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL", "MySQLdb": "mysqlclient"}
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
 _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
+_LIBPQ = frozenset(
+    {
+        "connect_timeout",
+        "application_name",
+        "options",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "keepalives",
+        "keepalives_idle",
+    }
+)
+_FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all()"
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
@@ -60,7 +76,7 @@ def engine(
 
 def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED_S) -> AsyncEngine:
     """Make an engine for callers that must not block. Raises SettingsError."""
-    place = _checked(_url(url, 1), is_async=True)
+    place = _for_driver(_checked(_url(url, 1), is_async=True))
     made = create_async_engine(place, **_pool(place), connect_args=_patience(place, None))
     _set_up(made.sync_engine, durable, asked_s)
     return made
@@ -192,6 +208,20 @@ def _checked(url: URL, *, is_async: bool) -> URL:
     return url
 
 
+def _for_driver(url: URL) -> URL:
+    """Translate what libpq calls otherwise than asyncpg does. Raises SettingsError for what asyncpg has no argument for."""
+    if url.get_driver_name() != "asyncpg":
+        return url
+    for name in sorted(_LIBPQ.intersection(url.query)):
+        raise SettingsError(
+            "url", f"{name} is an option of libpq, and asyncpg has none of that name",
+            hint="leave it out, or hand in create_async_engine(…, connect_args={…})",
+        )  # fmt: skip
+    if (mode := url.query.get("sslmode")) is None:
+        return url
+    return url.difference_update_query(["sslmode"]).update_query_dict({"ssl": str(mode)})
+
+
 def _install(module: str | None) -> str:
     return f"pip install '{PACKAGES.get(module or '', module)}'"
 
@@ -202,6 +232,8 @@ def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
     else:
         event.listen(engine, "connect", _watched)
         _ask_after_idling(engine, asked_s)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "checkin", _forget_session)
     if not isinstance(engine.pool, StaticPool):  # a child has a copy of a database in memory
         _begun_anew_in_children(engine)
 
@@ -255,6 +287,23 @@ def _lives(engine: Engine, connection: Any) -> bool:
         if engine.dialect.is_disconnect(error, connection, None):
             return False
         raise
+
+
+def _forget_session(driver: Any, record: Any) -> None:
+    """Take back what a handler has set for the session: the next to use the connection may be whoever stores requests. Only
+    on the inbox's own engines: an application sets its connections up itself."""
+    if record.info.pop(HANDLED, None) is None or driver is None:
+        return
+    own = getattr(driver, "driver_connection", driver)
+    try:
+        if driver is not own:  # asyncpg, whose cursors take one statement at a time
+            await_only(own.execute(_FORGET))
+            return
+        with closing(driver.cursor()) as cursor:
+            cursor.execute(_FORGET)
+        driver.commit()
+    except Exception as error:  # what was committed with it stands; the pool makes another
+        record.invalidate(error)
 
 
 def _durable(connection: Any, record: Any) -> None:

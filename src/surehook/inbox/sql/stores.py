@@ -24,9 +24,17 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
+from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import cutting, deferred_begin, engines, versions
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
-from surehook.inbox.sql.transaction import FAILED_WITHIN, AsksWithin, HandlerCommits, SqlTransaction
+from surehook.inbox.sql.transaction import (
+    FAILED_WITHIN,
+    REFUSED,
+    REFUSED_WITHIN,
+    AsksWithin,
+    HandlerCommits,
+    SqlTransaction,
+)
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction
@@ -93,9 +101,14 @@ class SqlStore:
         self.engine = engine
         self.sessions = sessions
         self.idle_ms: int | None = None
+        self.forked()
+        renew_in_children(self)
+        _guard(engine)
+
+    def forked(self) -> None:
+        """A transaction of the parent has no end here: its thread is not a child's."""
         self.turn = threading.Lock()
         self._open: dict[int, Open] = {}  # by thread
-        _guard(engine)
 
     @property
     def commits_apart(self) -> bool:
@@ -269,7 +282,7 @@ def inside(
     except BaseException as error:
         if writer is not None:
             writer.over()
-        if isinstance(error, HandlerCommits):
+        if isinstance(error, HandlerCommits) or _was_refused(connection):
             # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
             # it would commit what was done here.
             connection.invalidate()
@@ -278,6 +291,10 @@ def inside(
         writer.over()
         writer.check_cut()
     return result
+
+
+def _was_refused(connection: Connection) -> bool:
+    return not connection.closed and not connection.invalidated and REFUSED_WITHIN in connection.info
 
 
 def begin(connection: Connection) -> None:
@@ -351,7 +368,8 @@ def _guard(engine: Engine) -> None:
 
     def refuse(connection: Connection) -> None:
         if not connection.invalidated and connection.info.get(HANDLING):
-            raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
+            connection.info[REFUSED_WITHIN] = True
+            raise HandlerCommits(REFUSED)
 
     def failed(context: ExceptionContext) -> None:
         connection = context.connection

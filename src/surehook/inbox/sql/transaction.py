@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
+from sqlalchemy.util import await_only
 
 from surehook.inbox.sql import (
     arriving,
@@ -23,7 +24,7 @@ from surehook.inbox.sql import (
     settling,
     showing,
 )
-from surehook.inbox.sql.deferred_begin import HANDLING, Writer
+from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer
 from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
@@ -54,6 +55,9 @@ ENDED_IT = (
 )
 # In a connection's `info`: a statement of the handler has failed, and it may have gone on.
 FAILED_WITHIN = "surehook_inbox_failed"
+# … and: the handler has called commit or rollback, and may have caught the refusal. SQLAlchemy takes the transaction for ended.
+REFUSED_WITHIN = "surehook_inbox_refused"
+REFUSED = "the inbox commits: a handler may only use savepoints (begin_nested)"
 # "no such savepoint", "no transaction"
 _NO_SAVEPOINT, _NO_SAVEPOINT_MYSQL, _NO_SAVEPOINT_SQLITE = ("3B001", "25P01"), 1305, "no such savepoint"
 _SAVEPOINT = "surehook_run"
@@ -258,8 +262,8 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._say(f"SAVEPOINT {_SAVEPOINT}")
         try:
             yield
-            if self._connection.get_transaction() is not self._root:
-                raise HandlerCommits("the inbox commits: a handler may only use savepoints (begin_nested)")
+            if self._has_committed():
+                raise HandlerCommits(REFUSED)
             if self._joins and self._is_batch:
                 self._stands = True
             else:
@@ -275,6 +279,15 @@ class SqlTransaction(ReceiptStatements, Tries):
                     f"the transaction was lost in a handler: {lost.__class__.__name__}"
                 ) from error
             raise
+
+    def _has_committed(self) -> bool:
+        """Tell whether the handler has called commit, rollback or close, whatever became of that."""
+        connection = self._connection
+        return (
+            connection.closed
+            or REFUSED_WITHIN in connection.info
+            or connection.get_transaction() is not self._root
+        )
 
     def _release(self) -> None:
         """Keep what was done. Raises HandlerEndedIt where there is no savepoint any more, and no error that has ended it."""
@@ -305,7 +318,7 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._writer.watch(self._connection)
             self._is_watched = True
         info = self._connection.info  # not there to be asked for any more once the connection is lost
-        info[HANDLING] = True
+        info[HANDLING] = info[HANDLED] = True
         info.pop(FAILED_WITHIN, None)
         try:
             if not self._sessions:
@@ -323,8 +336,6 @@ class SqlTransaction(ReceiptStatements, Tries):
             info.pop(HANDLING, None)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        from sqlalchemy.util import await_only
-
         return await_only(coroutine)
 
 

@@ -34,6 +34,8 @@ class Tries(Reading):
         return None if found is None else Original(url=found[0], headers=found[1], body=bytes(found[2]))
 
     def outdated(self) -> str | None:
+        if versions.is_current(self.connection):
+            return None
         found = versions.of(self.connection)
         # Without any, the first statement says what is missing.
         return None if found in (0, versions.CURRENT) else versions.outdated(found)

@@ -47,6 +47,12 @@ def of(connection: Connection) -> int:
     return version
 
 
+def is_current(connection: Connection) -> bool:
+    """Tell whether the tables that came last are there: one question for each worker that begins."""
+    there = inspect(connection)
+    return all(there.has_table(PREFIX + name) for name in CAME[CURRENT])
+
+
 def outdated(version: int) -> str:
     """Return what to do about tables of this version, in one line."""
     return (
