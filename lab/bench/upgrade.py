@@ -61,6 +61,7 @@ def judge(run: Upgrade, before: Rows, sents: list[Sent]) -> Told:
     return run.said | {
         "acknowledged": len(acknowledged), "arrived": len(arrived.keys() & set(acknowledged)),
         "arrived more than once": sum(count > 1 for count in arrived.values()),
+        "sent again to slow and failing endpoints after a success": run.others.count().duplicated,
         "answers": dict(statuses), "longest without a 202, s": longest(sorted(_accepted(sents))),
         "longest without an arrival, s": longest(at), **wrong,
         "before": before.counts(), "after": after.counts(), "warnings": dict(warnings),
