@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults clean
+.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults upgrade clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -140,6 +140,10 @@ mutants: $(READY) ## planted bugs: each must be found within 50 seeds; writes do
 RUNS ?= 1
 faults: $(READY) ## faults on real processes and servers; RUNS=20 is a campaign, ONLY=fleet or names, RECORD=file
 	$(BIN)/python -m lab faults --runs $(RUNS) --only '$(ONLY)' $(if $(SHORT),--short) $(if $(RECORD),--record $(RECORD))
+
+EVENTS ?= 1000000
+upgrade: $(READY) ## an upgrade from the version of OLD=checkout under load, on both ledgers with EVENTS events; ONLY=sqlite or pg
+	$(BIN)/python -m lab upgrade --old '$(OLD)' --events $(EVENTS) $(if $(ONLY),--ledger '$(ONLY)')
 
 clean:
 	rm -rf $(VENV) $(LOW) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

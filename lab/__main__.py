@@ -23,6 +23,7 @@ COMMANDS = {
     "mutants": Command("tests.sim.planting", "planted bugs, each of which worlds must find"),
     "bench": Command("lab.bench.command", "throughput, latency, isolation and more, measured from outside"),
     "faults": Command("lab.bench.faults", "faults on real processes and servers, again and again"),
+    "upgrade": Command("lab.bench.upgrade", "an upgrade from the version of another checkout, under load, on both ledgers"),
     "powerloss": Command("tests.ledgers.powerloss.command", "power losses at any I/O call of the SQLite ledger"),
     "hostile": Command("lab.bench.hostile", "receivers that hold an attempt, and the bytes it holds"),
     "fuzz": Command("lab.bench.fuzz", "noise against the readers of answers and URLs"),

@@ -15,7 +15,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar
 
@@ -50,6 +50,15 @@ class Pair:
         """Both ends, at once and without a farewell."""
         for writer in (self.client, self.server):
             writer.transport.abort()
+
+    @contextlib.contextmanager
+    def resets(self) -> Iterator[None]:
+        """Pass on that one end was reset, unless the pair is silent: the other end would wait for an answer for ever."""
+        try:
+            yield
+        except OSError:
+            if not self.is_silent:
+                self.abort()
 
 
 class CuttingProxy:
@@ -232,7 +241,7 @@ class CuttingProxy:
 
     async def _up(self, reader: asyncio.StreamReader, pair: Pair) -> None:
         """From the client to the server."""
-        with contextlib.suppress(OSError):
+        with pair.resets():
             while chunk := await self._next(reader):
                 if pair.is_silent:
                     continue
@@ -250,7 +259,7 @@ class CuttingProxy:
 
     async def _down(self, reader: asyncio.StreamReader, pair: Pair) -> None:
         """From the server to the client."""
-        with contextlib.suppress(OSError):
+        with pair.resets():
             while chunk := await self._next(reader):
                 if pair.is_silent:
                     continue

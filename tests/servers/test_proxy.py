@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -155,3 +156,20 @@ def test_a_connection_that_has_just_been_made_is_closed_with_the_proxy(echo: Ech
         with CuttingProxy(echo.port) as proxy:
             connect(proxy).close()
         gc.collect()  # a socket left open is a ResourceWarning, which is an error here
+
+
+def test_a_server_that_resets_a_connection_is_seen_by_its_client() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        CuttingProxy(listener.getsockname()[1]) as proxy,
+        connect(proxy) as client,
+    ):
+        taken, _ = listener.accept()
+        client.sendall(b"x")
+        assert taken.recv(1) == b"x"
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        taken.close()
+        try:
+            assert client.recv(1) == b""
+        except ConnectionResetError:
+            return
