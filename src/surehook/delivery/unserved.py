@@ -29,6 +29,8 @@ class Unserved:
         self._telemetry = telemetry
         # at the first look: what waited before then may have had nobody at all
         self._began: int | None = None
+        # The oldest due row of a lane of which nobody held anything at the last look: a busy node holds nothing between two claims.
+        self._stood: dict[str, int | None] = {}
         self._since: dict[str, int] = {}  # when the lane's oldest row had been due for so long
         self.lanes: dict[str, LaneCount] = {}
         self.notices: list[Notice] = []
@@ -40,7 +42,12 @@ class Unserved:
         looked_s = (now - self._began) / 1000
         for name, count in zip(LANES, counts, strict=True):
             oldest_s = 0.0 if count.oldest_due_at is None else (now - count.oldest_due_at) / 1000
-            if not count.held and min(oldest_s, looked_s) >= UNSERVED_S:
+            stood, self._stood[name] = (
+                self._stood.get(name),
+                None if count.held else count.oldest_due_at,
+            )
+            is_still = name in self.lanes or (stood is not None and stood == count.oldest_due_at)
+            if not count.held and is_still and min(oldest_s, looked_s) >= UNSERVED_S:
                 if name not in self.lanes:
                     self._telemetry.fact(
                         "lane.unserved", lane=name, ready=count.ready, oldest_s=int(oldest_s)
