@@ -14,7 +14,7 @@ from surehook.core.receipt import CODE_CHARS, NOTE_CHARS, STAGES
 from surehook.core.receipt_message import BODY_BYTES, ITEMS
 from surehook.inbox.pending_receipts import _STAGES
 from surehook.inbox.receipt_batches import FIRST_S, MOST_S
-from surehook.ports.inbox import State
+from surehook.ports.inbox_runs import State
 from tests.client.stand_in import answer, stand_in
 from tests.docs.pages import PAGES, examples, first_column, section
 from tests.inbox.house import SECRET, call, message

@@ -15,8 +15,8 @@ from surehook.core.errors import SettingsError
 from surehook.inbox import Keep, Later, retention
 from surehook.inbox.sql import engines, pruning
 from surehook.inbox.sql.transaction import SqlTransaction
-from surehook.ports.inbox import Filter
 from surehook.ports.inbox_pruning import Pruned, PrunePlace
+from surehook.ports.inbox_runs import Filter
 from tests.inbox.house import NOW, Clock, House, call, message
 
 DAY_S = 86_400

@@ -21,7 +21,7 @@ from surehook.inbox.definitions import Definitions
 from surehook.inbox.handlers import HandlerOptions, Returned
 from surehook.inbox.sources import Source
 from surehook.inbox.sources.options import BearerOptions, Choices, HmacOptions, ProviderName
-from surehook.ports.inbox import Filter
+from surehook.ports.inbox_runs import Filter
 
 TYPED = Path(__file__).parent / "typed"
 ROOT = TYPED.parents[2]

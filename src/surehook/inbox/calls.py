@@ -17,7 +17,8 @@ from msgspec import Struct
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
 from surehook.inbox.handlers import Handler
-from surehook.ports.inbox import Run, StoreError
+from surehook.ports.inbox import StoreError
+from surehook.ports.inbox_runs import Run
 
 
 class GivenUp(StoreError):

@@ -25,16 +25,8 @@ from surehook.inbox.handlers import Handler, Ignore, Refuse
 from surehook.inbox.result_policy import Called, ResultPolicy
 from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import (
-    DocumentKey,
-    DocumentRow,
-    Run,
-    Settlement,
-    State,
-    StepRow,
-    StoreError,
-    Transaction,
-)
+from surehook.ports.inbox import DocumentRow, Settlement, StepRow, StoreError, Transaction
+from surehook.ports.inbox_runs import DocumentKey, Run, State
 
 log = logging.getLogger("surehook.inbox")
 

@@ -16,9 +16,10 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
 from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.following import Following
-from surehook.inbox.transitions import quoted
+from surehook.inbox.quoting import quoted
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import DocumentKey, DocumentRow, StepRow, Transaction
+from surehook.ports.inbox import DocumentRow, StepRow, Transaction
+from surehook.ports.inbox_runs import DocumentKey
 
 log = logging.getLogger("surehook.inbox")
 

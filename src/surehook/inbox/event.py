@@ -13,7 +13,8 @@ from surehook.core.sources import payload
 from surehook.core.sources.request import ReceivedRequest as Read
 from surehook.core.workflow.decide import Step
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Run, pairs
+from surehook.ports.inbox import pairs
+from surehook.ports.inbox_runs import Run
 
 PREFIX = "inb"  # of an event's reference: `inb_06f…`
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

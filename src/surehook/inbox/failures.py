@@ -14,8 +14,9 @@ from surehook.core import ids, instants
 from surehook.inbox.event import PREFIX
 from surehook.inbox.handler_errors import call_hook
 from surehook.inbox.log_limits import LinesPerSecond, log_text
-from surehook.inbox.transitions import quoted
-from surehook.ports.inbox import Run, Settlement
+from surehook.inbox.quoting import quoted
+from surehook.ports.inbox import Settlement
+from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
 

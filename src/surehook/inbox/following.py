@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from surehook.core.workflow.decide import Arrival
 from surehook.inbox.event import Event
-from surehook.inbox.handlers import Handler, check_pattern, matches
+from surehook.inbox.handlers import Handler
+from surehook.inbox.patterns import check_pattern, matches
 from surehook.inbox.undoing import Undoing
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
-from surehook.ports.inbox import Run
+from surehook.ports.inbox_runs import Run
 
 
 class Followed(NamedTuple):

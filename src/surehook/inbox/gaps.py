@@ -13,8 +13,9 @@ from surehook.core import ids
 from surehook.inbox.document_batch import Decided
 from surehook.inbox.event import PREFIX
 from surehook.inbox.log_limits import LinesPerSecond, OncePer
-from surehook.inbox.transitions import quoted
-from surehook.ports.inbox import DocumentKey, Run, Transaction
+from surehook.inbox.quoting import quoted
+from surehook.ports.inbox import Transaction
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
 

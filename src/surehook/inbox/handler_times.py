@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from surehook.inbox.handlers import Handler, Handlers
-from surehook.ports.inbox import Run
+from surehook.ports.inbox_runs import Run
 
 QUICK_S = 0.05
 LONG_S = 1.0  # as long as a batch may take by itself

@@ -20,17 +20,16 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar
 
 from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import Problem, SettingsError, SurehookError
 from surehook.inbox.backoff import Backoff
+from surehook.inbox.event import Event
+from surehook.inbox.patterns import check_pattern, matches
 from surehook.inbox.rules import Rules
-
-if TYPE_CHECKING:
-    from surehook.inbox.event import Event
 
 
 class _Dataclass(Protocol):
@@ -230,23 +229,6 @@ def check_blocking(what: str, function: Callable[..., Any]) -> None:
             f"{_called(function)} is a coroutine, which nobody would await",
             hint="`def` in place of `async def`; in a loop, asyncio.get_running_loop().create_task(…) begins one",
         )
-
-
-def check_pattern(pattern: str) -> str:
-    """Check a pattern: `*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
-    if not pattern or (
-        "*" in pattern and pattern != "*" and (not pattern.endswith(".*") or "*" in pattern[:-1])
-    ):
-        raise SettingsError("pattern", f"{pattern!r} is not a type", hint="document.signed, document.*, *")
-    return pattern
-
-
-def matches(pattern: str, type: str | None) -> bool:
-    if pattern == "*":
-        return True
-    if type is None:
-        return False
-    return type.startswith(pattern[:-1]) if pattern.endswith(".*") else type == pattern
 
 
 def _version(function: Callable[..., Any]) -> str:

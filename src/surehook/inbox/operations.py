@@ -17,9 +17,10 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Entry, Filter, State, StoreError, Transaction, pairs
+from surehook.ports.inbox import Entry, StoreError, Transaction, pairs
 from surehook.ports.inbox_pruning import PrunedPart, PrunePlace
 from surehook.ports.inbox_reading import Other
+from surehook.ports.inbox_runs import Filter, State
 from surehook.ports.inbox_tries import Try
 
 NOTE_CHARS = 1_000

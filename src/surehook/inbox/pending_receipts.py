@@ -25,8 +25,9 @@ from msgspec import structs
 from surehook.core import ids
 from surehook.core.receipt import HEADER, Stage, Word, join, word
 from surehook.inbox.sources.source import Source
-from surehook.ports.inbox import Run, Settlement, State, Transaction, pairs
+from surehook.ports.inbox import Settlement, Transaction, pairs
 from surehook.ports.inbox_receipts import UnsentReceipt
+from surehook.ports.inbox_runs import Run, State
 
 DELIVERY = "webhook-delivery-id"
 _STAGES: dict[State, Stage] = {

@@ -27,20 +27,13 @@ from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
 from surehook.inbox.handler_errors import words
 from surehook.inbox.pending_receipts import PendingReceipts
+from surehook.inbox.quoting import quoted
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
-from surehook.inbox.transitions import quoted
 from surehook.inbox.undoing import AGAIN_MS
 from surehook.inbox.workflow import NoDocument, Workflow
-from surehook.ports.inbox import (
-    NO_HANDLER,
-    UNKNOWN_SOURCE,
-    DocumentKey,
-    Run,
-    Settlement,
-    StoreError,
-    Transaction,
-)
+from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
 

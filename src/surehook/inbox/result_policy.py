@@ -17,7 +17,8 @@ from surehook.inbox.handler_errors import bare, marked, told, words
 from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
 from surehook.inbox.sql.transaction import HandlerEndedIt
-from surehook.ports.inbox import Run, Settlement, State, Transaction
+from surehook.ports.inbox import Settlement, Transaction
+from surehook.ports.inbox_runs import Run, State
 from surehook.ports.inbox_tries import Try
 
 _HANDLER = "__surehook_handler__"  # of an error: the handler that raised it

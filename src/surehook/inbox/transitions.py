@@ -10,25 +10,22 @@ attributes of the record (`extra`), for formatters that write JSON. Nothing is b
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
 from surehook.inbox.handler_errors import call_hook
-from surehook.ports.inbox import Entry, Run, Settlement, pairs
-
-if TYPE_CHECKING:
-    from surehook.inbox.process import BatchResult
+from surehook.inbox.process import BatchResult
+from surehook.inbox.quoting import quoted
+from surehook.ports.inbox import Entry, Settlement, pairs
+from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox.transitions")
-# Anything else is quoted: senders choose ids, and lines end at line ends.
-_BARE = re.compile(r"[\w.:/@+*-]+", re.ASCII)
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
@@ -121,12 +118,6 @@ def line(one: Transition) -> str:
 def _fields(one: Transition) -> dict[str, object]:
     values = {name: getattr(one, name) for name in Transition.__struct_fields__}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def quoted(value: object) -> str:
-    """Quote a value that a sender chose, so that it is safe in a log line."""
-    text = str(value)
-    return text if _BARE.fullmatch(text) else json.dumps(text)
 
 
 def _documents(done: BatchResult) -> Iterable[Transition]:

@@ -26,7 +26,8 @@ from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handler_errors import bare, told
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.result_policy import ResultPolicy
-from surehook.ports.inbox import DocumentKey, Run, Settlement, StoreError, Transaction
+from surehook.ports.inbox import Settlement, StoreError, Transaction
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
 

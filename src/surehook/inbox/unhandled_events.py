@@ -18,9 +18,10 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.log_limits import OncePer
+from surehook.inbox.quoting import quoted
 from surehook.inbox.sources.source import Source
-from surehook.inbox.transitions import quoted
-from surehook.ports.inbox import UNHANDLED, UNKNOWN_SOURCE, Run, Settlement, Transaction
+from surehook.ports.inbox import UNHANDLED, UNKNOWN_SOURCE, Settlement, Transaction
+from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
 

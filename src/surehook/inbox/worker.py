@@ -23,13 +23,8 @@ from surehook.inbox.process import BatchAttempt, BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
-from surehook.ports.inbox import (
-    Contended,
-    DocumentKey,
-    Run,
-    StoreError,
-    StoreUnavailable,
-)
+from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
 

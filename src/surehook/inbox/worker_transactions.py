@@ -12,7 +12,8 @@ from surehook.inbox.process import BatchAttempt, BatchResult, Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Trouble
-from surehook.ports.inbox import DocumentKey, Run, StoreError, Transaction
+from surehook.ports.inbox import StoreError, Transaction
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 BUSY_S = 0.1  # until the next look at what others have locked
 

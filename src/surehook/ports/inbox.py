@@ -22,21 +22,11 @@ from surehook.core.errors import SurehookError
 from surehook.ports.inbox_depth import Depth
 from surehook.ports.inbox_pruning import FROM_THE_START, PrunedPart, PrunePlace
 from surehook.ports.inbox_receipts import ReceiptTransaction
+from surehook.ports.inbox_runs import DocumentKey, Filter, Run, State
 from surehook.ports.inbox_tries import Try, TryTransaction
 
 T = TypeVar("T")
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
-
-State = Literal["accepted", "held", "parked", "processed", "finalized", "rejected", "ignored", "dead"]
-OPEN: tuple[State, ...] = ("accepted", "held")  # to be processed, now or later
-# accepted   stored; waits for a worker, at first or again
-# held       came before its predecessor, which it waits for
-# parked     stored and answered, and cannot be processed yet: no handler, no such source, an unknown schema version
-# processed  its effects are committed; `finalize` or `reject` is still to be called
-# finalized  its effects are committed and stand
-# rejected   refused after processing, or by a handler for good; may be replayed
-# ignored    nothing to do, and recorded as that
-# dead       all attempts failed; may be replayed
 
 NO_HANDLER = "no_handler"
 UNKNOWN_SOURCE = "unknown_source"
@@ -117,28 +107,6 @@ class Stored(Struct, frozen=True, gc=False):
     id: bytes
 
 
-class Run(Struct, kw_only=True):
-    """One claimed processing of an event, with all that a handler may want to know."""
-
-    id: bytes
-    event: bytes
-    number: int
-    attempts: int
-    source: str
-    tenant: str
-    event_id: str
-    type: str | None
-    item: int | None
-    received_at: int
-    occurred_at: int | None
-    proven: str
-    schema_version: str | None
-    correlation_id: str | None
-    url: str | None
-    headers: str | None
-    body: bytes | None  # None: its retention has ended
-
-
 class Settlement(Struct, kw_only=True):
     """The end of a run, or when it is tried again (`due_at`, Unix milliseconds)."""
 
@@ -155,22 +123,6 @@ class Settlement(Struct, kw_only=True):
     error_code: str | None = None
     error: str | None = None
     tried: Try | None = None  # where the attempt failed
-
-
-class Filter(Struct, frozen=True, kw_only=True):
-    """Selects events; a field that is None selects all. Times are Unix milliseconds of arrival, `until` exclusive."""
-
-    event: bytes | None = None
-    source: str | None = None
-    tenant: str | None = None
-    event_id: str | None = None
-    correlation_id: str | None = None
-    type: str | None = None  # exact, or `document.*`
-    document: str | None = None
-    state: State | None = None  # of the newest run
-    error_code: str | None = None
-    since: int | None = None
-    until: int | None = None
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -208,9 +160,6 @@ class Conflict(Struct, frozen=True, kw_only=True):
     received_at: int
     body_sha256: bytes
     body_bytes: int | None  # None: its retention has ended
-
-
-DocumentKey = tuple[str, str, str]  # document type, tenant, document id
 
 
 class DocumentRow(Struct, frozen=True, kw_only=True):

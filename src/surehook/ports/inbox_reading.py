@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from surehook.ports.inbox import DocumentKey, Filter, Run
+from surehook.ports.inbox_runs import DocumentKey, Filter, Run
 
 
 class Other(Struct, frozen=True, kw_only=True):

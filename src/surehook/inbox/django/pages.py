@@ -16,7 +16,7 @@ from surehook.inbox.django.models import Steps
 from surehook.inbox.event import PREFIX
 from surehook.inbox.operations import ROWS, EventRow, FailedTry
 from surehook.inbox.sql.tables import ID_CHARS, TENANT_CHARS
-from surehook.ports.inbox import State
+from surehook.ports.inbox_runs import State
 
 if TYPE_CHECKING:
     from surehook.inbox.django.facade import Inbox

@@ -23,7 +23,7 @@ from surehook.core.sources.provider import (
     Token,
 )
 from surehook.core.verification import Headers, Key, Keys, VerifyError
-from surehook.inbox.handlers import check_pattern, matches
+from surehook.inbox.patterns import check_pattern, matches
 from surehook.inbox.sources.receipts_to import ReceiptsTo
 
 TENANT_CHARS = 128  # it stands in the key of every event

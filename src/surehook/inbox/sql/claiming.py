@@ -29,7 +29,7 @@ from sqlalchemy import (
 from surehook.inbox.sql.bulk import ARRAYS
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
 from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
-from surehook.ports.inbox import Run
+from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
 

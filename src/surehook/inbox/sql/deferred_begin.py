@@ -25,7 +25,8 @@ from sqlalchemy import Connection, event
 from sqlalchemy.pool import NullPool, QueuePool
 
 from surehook.inbox.sql import claiming, documenting
-from surehook.ports.inbox import Contended, DocumentKey, DocumentRow, LostLease, StoreError
+from surehook.ports.inbox import Contended, DocumentRow, LostLease, StoreError
+from surehook.ports.inbox_runs import DocumentKey
 
 T = TypeVar("T")
 

@@ -11,7 +11,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
 from surehook.inbox.sql.tables import documents, runs, steps
-from surehook.ports.inbox import DocumentKey, DocumentRow, Run, StepRow
+from surehook.ports.inbox import DocumentRow, StepRow
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 _KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
 _KEY_NAMES = ("document_type", "tenant", "document")

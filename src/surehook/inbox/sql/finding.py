@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import func, literal_column, select, true
 
 from surehook.inbox.sql.tables import STOPPED, events, runs, steps, stopped
-from surehook.ports.inbox import Filter
+from surehook.ports.inbox_runs import Filter
 
 _any = runs.alias()
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, func, select
 from surehook.inbox.sql import documenting
 from surehook.inbox.sql.finding import standing_still
 from surehook.inbox.sql.tables import STOPPED, conflicts, events, requests, runs
-from surehook.ports.inbox import DocumentKey, Filter, Run
 from surehook.ports.inbox_reading import OldestDue, Other
+from surehook.ports.inbox_runs import DocumentKey, Filter, Run
 
 
 class Reading(ABC):

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, insert, select, update
 from surehook.inbox.sql.bulk import Row, update_rows
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.tables import ERROR_CHARS, TEXT_CHARS, events, runs
-from surehook.ports.inbox import Filter, Settlement, State
+from surehook.ports.inbox import Settlement
+from surehook.ports.inbox_runs import Filter, State
 
 _SETTLED = (
     "lease", "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version",

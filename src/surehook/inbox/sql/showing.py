@@ -9,7 +9,8 @@ from sqlalchemy import Connection, func, select, true
 
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.tables import conflicts, events, requests, runs
-from surehook.ports.inbox import Conflict, Entry, Filter, State
+from surehook.ports.inbox import Conflict, Entry
+from surehook.ports.inbox_runs import Filter, State
 
 _ENTRY = (
     events.c.id, events.c.source, events.c.tenant, events.c.event_id, events.c.correlation_id,

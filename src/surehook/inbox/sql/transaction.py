@@ -30,20 +30,17 @@ from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
 from surehook.ports.inbox import (
     Conflict,
-    DocumentKey,
     DocumentRow,
     Entry,
-    Filter,
     Request,
-    Run,
     Settlement,
-    State,
     StepRow,
     Stored,
     StoreError,
 )
 from surehook.ports.inbox_depth import Depth
 from surehook.ports.inbox_pruning import FROM_THE_START, PrunedPart, PrunePlace
+from surehook.ports.inbox_runs import DocumentKey, Filter, Run, State
 
 T = TypeVar("T")
 
