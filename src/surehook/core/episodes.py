@@ -21,6 +21,24 @@ class Episode(Struct):
     last: int
     count: int = 1
 
+    def met(self, now: int) -> None:
+        """It came once more."""
+        self.count += 1
+        self.last = now
+
+    def counts(self) -> None:
+        """It came once more, which makes it no longer."""
+        self.count += 1
+
+    def lasts(self, until: int) -> None:
+        """It goes on, whether it came again or not."""
+        self.last = until
+
+    def join(self, later: Episode) -> None:
+        """Take in what came after this one."""
+        self.count += later.count
+        self.last = later.last
+
 
 class Episodes:
     """`quiet_ms` without another one ends an episode; one that lasts `longest_ms` is told and begins anew.
@@ -41,8 +59,7 @@ class Episodes:
         if episode is None:
             self._open[name] = Episode(name, now, now)
             return True
-        episode.count += 1
-        episode.last = now
+        episode.met(now)
         return False
 
     def over(self, *, now: int) -> list[Episode]:

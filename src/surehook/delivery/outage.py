@@ -42,12 +42,11 @@ class Outage:
         self.refused += 1
         now = self._now()
         if self._away is not None:
-            self._away.count += 1
+            self._away.counts()
         elif self._met is None:
             self._met, self._error = Episode(asked, now, now), str(error)
         else:
-            self._met.count += 1
-            self._met.last = now
+            self._met.met(now)
         self._judge(now)
 
     def answered(self) -> None:
@@ -73,11 +72,11 @@ class Outage:
     def _returns(self, away: Episode, now: int) -> None:
         """A beat of a ledger that was away."""
         if now - self._beaten >= AWAY_MS:
-            away.last = now
+            away.lasts(now)
         elif now - away.last >= BACK_MS:
             self._away = None
             if self._refusals is not None:
-                self._refusals.last = now  # whether they went on could not be seen
+                self._refusals.lasts(now)  # whether they went on could not be seen
             lasted_s = (away.last - away.since) / 1000
             self.telemetry.fact("ledger.back", lasted_s=lasted_s, refused=away.count)
 
@@ -87,8 +86,7 @@ class Outage:
             self._refusals = met
             self.telemetry.fact("ledger.refusals_began", asked=met.name, error=self._error)
         else:
-            self._refusals.count += met.count
-            self._refusals.last = met.last
+            self._refusals.join(met)
 
     def _look(self, now: int) -> None:
         """Tell what is over."""

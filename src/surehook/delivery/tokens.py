@@ -78,7 +78,7 @@ class TokenRequest:
     def go(self, token: Token) -> None:
         """Send the request with its token."""
         self._token = token
-        self._request.private += token.line
+        self._request.add_private(token.line)
         self._exchange = self._tokens.transport.send(self._request, self)
 
     def go_on(self, token: Token) -> None:
@@ -88,7 +88,7 @@ class TokenRequest:
             self.fail("token_timeout")
             return
         self._waited_us = int(waited_s * 1e6)
-        self._request.timeout_s -= waited_s
+        self._request.shorten(waited_s)
         self.go(token)
 
     def __call__(self, answer: Answer) -> None:

@@ -36,6 +36,11 @@ class Request(Struct, gc=False):
         """Tell whether somebody waits for what is left. Nobody does whose client has hung up."""
         return self.error is None and not self.done.done()
 
+    def refuse(self, error: LedgerUnavailable | Overloaded) -> None:
+        """An event was not written. Of several errors, one that leaves a doubt is the one to be told."""
+        if self.error is None or isinstance(error, CommitUnknown):
+            self.error = error
+
 
 class Waiting(Struct, gc=False):
     """Events in the line, and what was made of them for the flush under way. They follow one another in a request, are
@@ -96,11 +101,10 @@ class Waiting(Struct, gc=False):
             request.done.set_result(told)
 
     def refuse(self, error: LedgerUnavailable | Overloaded) -> None:
-        """Not to be written (any more). Of a request's errors, one that leaves a doubt is the one to be told."""
+        """Not to be written (any more)."""
         if self.in_doubt and not isinstance(error, CommitUnknown):
             error = CommitUnknown(str(error))
-        if self.request.error is None or isinstance(error, CommitUnknown):
-            self.request.error = error
+        self.request.refuse(error)
         self.answer([as_problem(error)] * len(self.events))
 
 

@@ -65,6 +65,14 @@ class Request(Struct, gc=False):
     # False, and nothing is sent, or nothing more (`redirected`), failure `aborted`. Meant for the lease.
     permit: Callable[[], bool] | None = None
 
+    def add_private(self, line: bytes) -> None:
+        """Send one more line that goes to the endpoint's own origin alone."""
+        self.private += line
+
+    def shorten(self, by_s: float) -> None:
+        """Leave less time for the attempt, of which some is gone."""
+        self.timeout_s -= by_s
+
 
 class Answer(Struct, gc=False):
     """The answer to a request. `status` None: no complete final headers were seen, and `failure` says why.
