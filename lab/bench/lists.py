@@ -34,7 +34,7 @@ from surehook.core.receipt import STAGES
 from surehook.ledgers.postgres.connecting import connect_to
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.ledger import PostgresLedger
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.sqlite import SqliteLedger
 from surehook.ports.reading import DeliveryFilter, EventFilter, NoticeFilter
 from tests.servers import Postgres
@@ -259,7 +259,7 @@ async def on_postgres(url: str, shown: dict[str, dict[str, Any]]) -> float:
 
 async def index_days(url: str, *, now: int) -> str:
     """As retention does it, one day after another."""
-    session = Session(connect_to(url, "keep"), patience_s=lists_postgres.FILL_S)
+    session = PostgresSession(connect_to(url, "keep"), patience_s=lists_postgres.FILL_S)
     its = await session.value("select pg_backend_pid()")
     began, spent = time.monotonic(), cpu_s(its)
     while await index_one(session, now=now):

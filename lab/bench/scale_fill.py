@@ -12,7 +12,7 @@ from surehook.core.instants import DAY_MS
 from surehook.ledgers.postgres.connecting import connect_to
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import first_id, name
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 
 FILL_S = 3_000.0  # one statement, at most
 WAITING = 200  # paused endpoints that share what is parked
@@ -119,7 +119,7 @@ def remember(fleet: Fleet, rows: int) -> None:
 
 
 async def _index(fleet: Fleet, now: int) -> None:
-    session = Session(connect_to(fleet.server.url(fleet.name), "keep"), patience_s=FILL_S)
+    session = PostgresSession(connect_to(fleet.server.url(fleet.name), "keep"), patience_s=FILL_S)
     while await index_one(session, now=now):
         pass
     await session.close()

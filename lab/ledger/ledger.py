@@ -19,18 +19,18 @@ from lab.ledger.replays import Replaying
 if TYPE_CHECKING:
     from surehook.ports.handoff import Handing as HandingPort
     from surehook.ports.ledger import Ledger
-    from surehook.ports.reading import Reading
+    from surehook.ports.reading import LedgerReading
     from surehook.ports.registry import Registry
 
 
 class MemoryLedger(
     Nodes, Accepting, Claiming, Recording, Endings, Handing, Pruning, Receiving, Registering, Reads, Replaying
 ):
-    """`Ledger`, `Registry`, `Reading` and `Handing` in dictionaries. `faults` and `checkpoint`: see `hooks.py`."""
+    """`Ledger`, `Registry`, `LedgerReading` and `Handing` in dictionaries. `faults` and `checkpoint`: see `hooks.py`."""
 
 
 if TYPE_CHECKING:
 
-    def _keeps_the_ports(ledger: MemoryLedger) -> tuple[Ledger, Registry, Reading, HandingPort]:
+    def _keeps_the_ports(ledger: MemoryLedger) -> tuple[Ledger, Registry, LedgerReading, HandingPort]:
         """The type checker compares the class with the ports here."""
         return ledger, ledger, ledger, ledger

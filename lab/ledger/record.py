@@ -13,9 +13,9 @@ from surehook.core.endpoint_health import after_window, applies_to, disabled_not
 from surehook.core.model import (
     BreakerRow,
     Endpoint,
-    EndpointChange,
     EndpointHealth,
     Notice,
+    RecordedEndpoint,
     Settled,
 )
 from surehook.ledgers import changes as notes
@@ -113,7 +113,7 @@ class Recording(Hooked):
         ):
             self.book.breakers[place] = breaker
 
-    def _fold(self, health: EndpointHealth, now: int) -> EndpointChange | None:
+    def _fold(self, health: EndpointHealth, now: int) -> RecordedEndpoint | None:
         """Fold one window into the endpoint; None where nothing changed or the endpoint is gone."""
         before = self.book.endpoints.get(health.endpoint)
         if before is None or not applies_to(health, before.url):
@@ -135,10 +135,10 @@ class Recording(Hooked):
                 self.book.add_notice(disabled_notice(change, tenant=before.tenant, now=now))
         return change
 
-    def _as_they_are(self, health: Sequence[EndpointHealth]) -> list[EndpointChange]:
+    def _as_they_are(self, health: Sequence[EndpointHealth]) -> list[RecordedEndpoint]:
         endpoints = (self.book.endpoints.get(one.endpoint) for one in health)
         return [_change(endpoint) for endpoint in endpoints if endpoint is not None]
 
 
-def _change(endpoint: Endpoint) -> EndpointChange:
-    return EndpointChange(endpoint.id, endpoint.failure_count, endpoint.status, endpoint.reason)
+def _change(endpoint: Endpoint) -> RecordedEndpoint:
+    return RecordedEndpoint(endpoint.id, endpoint.failure_count, endpoint.status, endpoint.reason)

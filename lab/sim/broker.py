@@ -160,7 +160,7 @@ class SimParcel:
 
 
 class SimLine:
-    """`ports.handoff.Line` of one process."""
+    """`ports.handoff.LaneConnection` of one process."""
 
     def __init__(self, broker: SimBroker, process: Process | None, lane: Lane) -> None:
         self.lane = lane
@@ -251,7 +251,7 @@ class SimLine:
 
 
 class SimPort:
-    """`ports.handoff.Broker` as seen from one process."""
+    """`ports.handoff.LaneBroker` as seen from one process."""
 
     def __init__(self, broker: SimBroker, process: Process | None) -> None:
         self._broker = broker

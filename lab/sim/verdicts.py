@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from surehook.core.model import BreakerRow, Endpoint, EndpointChange
+from surehook.core.model import BreakerRow, Endpoint, RecordedEndpoint
 from surehook.ports.transport import Answer, Exchange, Request
 
 Place = tuple[str, str]  # tenant, and a URL without its query
@@ -73,7 +73,7 @@ class Verdicts:
         """It is open before anybody begins: what opens it again opens nothing."""
         self._open.add(place)
 
-    def recorded(self, breakers: Sequence[BreakerRow], changes: Sequence[EndpointChange]) -> None:
+    def recorded(self, breakers: Sequence[BreakerRow], changes: Sequence[RecordedEndpoint]) -> None:
         """A window of results was committed."""
         for row in breakers:
             self._turned((row.tenant, row.key), row)

@@ -33,7 +33,7 @@ from surehook.host.listening import address, bind
 from surehook.host.running import ending, farewell, run
 from surehook.host.watchdog import watched
 from surehook.ports.clock import Clock
-from surehook.ports.handoff import Broker, Handing
+from surehook.ports.handoff import Handing, LaneBroker
 from surehook.ports.health import Health
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
@@ -164,7 +164,7 @@ def open_ledger(settings: Settings) -> WholeLedger:
     return SqliteLedger(str(settings.database_path), disk_floor_bytes=settings.disk_floor_mb << 20)
 
 
-def open_broker(settings: Settings, ledger: WholeLedger) -> tuple[Broker | None, Handing | None]:
+def open_broker(settings: Settings, ledger: WholeLedger) -> tuple[LaneBroker | None, Handing | None]:
     """The broker that brings ready work to workers elsewhere, and the ledger's side of it."""
     if settings.broker_url is None:
         return None, None

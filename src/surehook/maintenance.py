@@ -51,11 +51,11 @@ def _revision(settings: Settings, *, to_serve: bool = False) -> str | None:
         return asyncio.run(look(settings.database_url, to_serve=to_serve))
     from surehook.ledgers.sqlite.driver import Driver
     from surehook.ledgers.sqlite.opening import revision
-    from surehook.ledgers.sqlite.session import Session
+    from surehook.ledgers.sqlite.session import SqliteSession
 
     if not settings.database_path.exists():
         return None
-    session = Session(Driver(), str(settings.database_path))
+    session = SqliteSession(Driver(), str(settings.database_path))
     session.connect(("query_only = on",))
     try:
         return revision(session)

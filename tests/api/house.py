@@ -32,7 +32,7 @@ from surehook.delivery.loading import Loader
 from surehook.delivery.managing import BreakerView
 from surehook.delivery.outage import Outage
 from surehook.delivery.tokens import Tokens
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.ledger import Incoming
 from surehook.ports.transport import Answer, Request
 
@@ -132,7 +132,7 @@ class SmallEngine:
         self.transport = ToldTransport()
         self.telemetry = Facts()
         self.outage = Outage(clock=self.clock, telemetry=self.telemetry)
-        self.watch = Watch()
+        self.watch = DeliveryCounts()
         self.caller_calls = CallerCalls()
         self.directory = Directory(transport=self.transport, slots=32)
         self.tokens = Tokens(

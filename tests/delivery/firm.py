@@ -8,7 +8,7 @@ from typing import Any
 
 from surehook.delivery.engine import Engine
 from surehook.delivery.settings import EngineSettings
-from surehook.ports.handoff import Broker
+from surehook.ports.handoff import LaneBroker
 from tests.delivery.house import Host, House
 
 TAKES_IN = EngineSettings(lanes=(), memory_deliveries=0)  # everything it accepts is for others
@@ -27,7 +27,7 @@ class Firm:
     def __init__(
         self,
         loop: Any,
-        broker: Callable[[], Broker],
+        broker: Callable[[], LaneBroker],
         *,
         workers: int = 2,
         worker: EngineSettings | None = None,

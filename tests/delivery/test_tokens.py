@@ -470,7 +470,7 @@ def test_a_401_of_another_host_says_nothing_about_the_token() -> None:
 
 
 def test_a_late_401_does_not_throw_away_the_token_that_came_after() -> None:
-    old, new = (tokens.Token(text, since=0.0, until=100.0) for text in ("old", "new"))
+    old, new = (tokens.AccessToken(text, since=0.0, until=100.0) for text in ("old", "new"))
     grant = tokens.Credential("acme", CLIENT)
     grant.token = old
     grant.answered(old, unauthorized=True)

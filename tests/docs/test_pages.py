@@ -21,7 +21,7 @@ from surehook.core.model import PARKED_REASONS
 from surehook.core.outcome import KEY_CODES
 from surehook.core.profiles import PROFILES
 from surehook.core.steps import at_once
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.noticing import ENDS
 from surehook.telemetry.lines import LINES_PER_MIN
 from surehook.telemetry.prometheus import MetricsSnapshot, PrometheusMetrics
@@ -194,7 +194,7 @@ def _scraped_labels(text: str) -> dict[str, set[str]]:
 
 
 async def test_the_metrics_are_those_of_a_scrape():
-    watch = Watch()
+    watch = DeliveryCounts()
     one, two = {"a": 1}, {("a", "b"): 1}
     empty = MetricsSnapshot(
         accepted=0, attempts=two, retries=0, finished=one, notices=one, latency=watch.latency,

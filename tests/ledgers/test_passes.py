@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from surehook.core.model import FIRST, RETRY
-from surehook.ledgers.passes import FRESH_MS, NEAR_MS, Key, Next, Part, Passes
+from surehook.ledgers.passes import FRESH_MS, NEAR_MS, DueRange, Key, Next, Passes
 
 from .making import NOW
 
@@ -97,7 +97,7 @@ def test_what_becomes_ready_behind_a_look_that_is_under_way_is_looked_at_next() 
         assert not passes.is_behind(FIRST, now=now)
 
 
-def looks_under_way(passes: Passes, *, now: int) -> Iterator[Part]:
+def looks_under_way(passes: Passes, *, now: int) -> Iterator[DueRange]:
     """The parts of a call up to the first that follows on all that was looked at: it has not ended."""
     for part in passes.parts(FIRST, due_by=now, now=now, looks=1):
         yield part

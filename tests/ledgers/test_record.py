@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from surehook.core.limits import CLOSINGS_KEPT_MS
-from surehook.core.model import Attempt, BreakerRow, EndpointChange, EndpointHealth, Settled
+from surehook.core.model import Attempt, BreakerRow, EndpointHealth, RecordedEndpoint, Settled
 from surehook.ports.reading import NoticeFilter
 
 from .adapters import Adapter
@@ -200,7 +200,7 @@ async def test_the_same_window_again_doubles_nothing(desk: Desk, adapter: Adapte
 
 async def _fold(
     desk: Desk, *, succeeded: bool = False, failures: int = 0, limit: int | None = 20, **forced: str
-) -> list[EndpointChange]:
+) -> list[RecordedEndpoint]:
     health = EndpointHealth(desk.endpoint, succeeded=succeeded, failures=failures, limit=limit, **forced)  # type: ignore[arg-type]
     return (await desk.record(health=[health], now=NOW + MINUTE)).changes
 
@@ -229,9 +229,9 @@ async def test_failures_add_up_and_a_success_begins_anew(
 
 
 async def test_changes_name_the_endpoints_whose_count_changed(desk: Desk) -> None:
-    assert await _fold(desk, failures=2) == [EndpointChange(desk.endpoint, 2, "active", None)]
+    assert await _fold(desk, failures=2) == [RecordedEndpoint(desk.endpoint, 2, "active", None)]
     assert await _fold(desk, failures=0) == []
-    assert await _fold(desk, succeeded=True) == [EndpointChange(desk.endpoint, 0, "active", None)]
+    assert await _fold(desk, succeeded=True) == [RecordedEndpoint(desk.endpoint, 0, "active", None)]
     assert await _fold(desk, succeeded=True) == []
 
 
@@ -276,7 +276,7 @@ async def test_without_a_limit_nothing_is_disabled(desk: Desk) -> None:
 async def test_a_status_is_forced_with_its_reason(desk: Desk) -> None:
     version = await desk.ledger.version()
     (change,) = await _fold(desk, failures=1, status="failure", reason="exhausted")
-    assert change == EndpointChange(desk.endpoint, 1, "failure", "exhausted")
+    assert change == RecordedEndpoint(desk.endpoint, 1, "failure", "exhausted")
     endpoint = await desk.ledger.endpoint(desk.endpoint)
     assert (endpoint.status, endpoint.reason) == ("failure", "exhausted")
     assert await desk.ledger.version() > version
@@ -301,7 +301,7 @@ async def test_a_window_about_another_url_changes_nothing(desk: Desk) -> None:
     assert await desk.ledger.version() == version
     assert await desk.notice_kinds() == []
     assert await _fold(desk, failures=1, url=endpoint.url) == [
-        EndpointChange(desk.endpoint, 1, "active", None)
+        RecordedEndpoint(desk.endpoint, 1, "active", None)
     ]
 
 

@@ -47,7 +47,7 @@ MAY_BE_LATE = frozenset({"timed_out", "unreachable", None})
 OUR_WAIT_MS = 5_000  # after trouble of our own
 
 
-class Decision(Struct, frozen=True, gc=False):
+class DeliveryDecision(Struct, frozen=True, gc=False):
     """The next step of a delivery after an attempt.
 
     `end` set: finished in that state. Else the delivery goes on as attempt `number` in `lane` at `due_at`,
@@ -65,21 +65,23 @@ class Decision(Struct, frozen=True, gc=False):
     notice: str | None = None
 
 
-DELIVERED = Decision(end="delivered")
+DELIVERED = DeliveryDecision(end="delivered")
 
 
-def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, jitter: float) -> Decision:
+def decide(
+    delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, jitter: float
+) -> DeliveryDecision:
     """Decide what follows from the attempt in hand. `now` is when its result was seen, `jitter` a random number in [0, 1)."""
     if outcome.name == "delivered":
         return DELIVERED
     if outcome.key:
         # The event is innocent: the receiver's key is wrong. Parked, and no retry is spent.
-        return Decision(
+        return DeliveryDecision(
             number=delivery.attempt + 1, due_at=now, parked="key", spared=delivery.spared + 1, lane=RETRY
         )
     if outcome.terminal:
         gone = outcome.name == "gone"
-        return Decision(
+        return DeliveryDecision(
             end="dead",
             endpoint_status="inactive" if gone else None,
             endpoint_reason="gone" if gone else None,
@@ -90,7 +92,9 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, ji
         due_at = now + OUR_WAIT_MS
         if is_too_old(delivery, policy, at=due_at):
             return exhausted(delivery, policy, now=now)
-        return Decision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared + 1, lane=RETRY)
+        return DeliveryDecision(
+            number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared + 1, lane=RETRY
+        )
     retry = delivery.attempt - delivery.spared
     if not may_retry(policy, retry, timed_out=outcome.late):
         return exhausted(delivery, policy, now=now)
@@ -100,10 +104,10 @@ def decide(delivery: Delivery, outcome: Outcome, *, policy: Policy, now: int, ji
     due_at = now + -int(-wait_ms // 1)  # rounded up: never early
     if is_too_old(delivery, policy, at=due_at):
         return exhausted(delivery, policy, now=now)
-    return Decision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared, lane=RETRY)
+    return DeliveryDecision(number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared, lane=RETRY)
 
 
-def spared_endpoint(decision: Decision) -> Decision:
+def spared_endpoint(decision: DeliveryDecision) -> DeliveryDecision:
     """The same decision without its consequences for the endpoint, which has changed since the request was sent.
 
     A delivery that would have been parked for a wrong key goes on as a spared retry. One that used up its retries stays
@@ -147,12 +151,12 @@ def called_off(delivery: Delivery) -> str:
     return f"auto_retry was switched off; the last outcome of {ids.text(ids.DELIVERY, delivery.id)} was {delivery.outcome}"
 
 
-def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
+def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> DeliveryDecision:
     """The policy's decision for a delivery that may not be tried again."""
     if policy.on_exhausted == "drop" or drops_at_once(policy):
-        return Decision(end="dropped", notice="delivery.dropped")
+        return DeliveryDecision(end="dropped", notice="delivery.dropped")
     if policy.on_exhausted == "enter_failure":
-        return Decision(
+        return DeliveryDecision(
             number=delivery.attempt + 1,
             due_at=now,
             parked="failure",
@@ -161,7 +165,7 @@ def exhausted(delivery: Delivery, policy: Policy, *, now: int) -> Decision:
             endpoint_reason="exhausted",
             notice="endpoint.failure",
         )
-    return Decision(end="dead", notice="delivery.dead")
+    return DeliveryDecision(end="dead", notice="delivery.dead")
 
 
 def drops_at_once(policy: Policy) -> bool:

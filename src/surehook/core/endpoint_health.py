@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from surehook.core import ids
-from surehook.core.model import EndpointChange, EndpointHealth, EndpointStatus, Notice
+from surehook.core.model import EndpointHealth, EndpointStatus, Notice, RecordedEndpoint
 
 
 def applies_to(health: EndpointHealth, url: str) -> bool:
@@ -15,7 +15,7 @@ def applies_to(health: EndpointHealth, url: str) -> bool:
 
 def after_window(
     health: EndpointHealth, failure_count: int, status: EndpointStatus, reason: str | None
-) -> EndpointChange:
+) -> RecordedEndpoint:
     """Return the endpoint's failure count and status after the window.
 
     A status that the window sets wins; otherwise an active endpoint that reaches its limit becomes inactive.
@@ -24,11 +24,11 @@ def after_window(
     if health.status is not None:
         status, reason = health.status, health.reason
     elif status == "active" and health.limit is not None and count >= health.limit:
-        return EndpointChange(health.endpoint, count, "inactive", "consecutive_failures", disabled=True)
-    return EndpointChange(health.endpoint, count, status, reason)
+        return RecordedEndpoint(health.endpoint, count, "inactive", "consecutive_failures", disabled=True)
+    return RecordedEndpoint(health.endpoint, count, status, reason)
 
 
-def disabled_notice(change: EndpointChange, *, tenant: str, now: int) -> Notice:
+def disabled_notice(change: RecordedEndpoint, *, tenant: str, now: int) -> Notice:
     """Make the notice of an endpoint that reached its limit. Its id follows from its content, without randomness."""
     seed = sha256(b"endpoint.disabled" + change.endpoint + now.to_bytes(8, "big", signed=True)).digest()
     return Notice(

@@ -157,7 +157,7 @@ class EndpointHealth(Struct, frozen=True, gc=False):
     url: str | None = None  # None: whichever it has
 
 
-class EndpointChange(Struct, frozen=True, gc=False):
+class RecordedEndpoint(Struct, frozen=True, gc=False):
     """An endpoint as the record transaction left it, for memory to follow."""
 
     endpoint: bytes

@@ -57,7 +57,7 @@ from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.staleness import Staleness
 from surehook.delivery.tenant_activity import TenantActivity, pause
-from surehook.delivery.waiting import Request, Waiting, as_problem, line_up
+from surehook.delivery.waiting import PublishRequest, WaitingEvents, as_problem, line_up
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import NEWER_THAN_CALLS, Incoming, Ledger, Taken
@@ -112,19 +112,19 @@ class Accept:
         self.accepted = 0  # events taken since the start, repeats not counted
         self._admission = Admission(settings)
         self._activity = activity
-        self._batches: FairBatches[Waiting] = self._line()
-        self._beside: FairBatches[Waiting] = self._line(is_quick=True)
-        self._large: FairBatches[Waiting] = self._line(self._activity.rest)
+        self._batches: FairBatches[WaitingEvents] = self._line()
+        self._beside: FairBatches[WaitingEvents] = self._line(is_quick=True)
+        self._large: FairBatches[WaitingEvents] = self._line(self._activity.rest)
 
     def _line(
         self, rest: Callable[[int], float] = lambda cost: 0.0, *, is_quick: bool = False
-    ) -> FairBatches[Waiting]:
+    ) -> FairBatches[WaitingEvents]:
         settings = self._settings
         return FairBatches(
             partial(self._flush, is_quick=is_quick),
             items=settings.accept_rows, cost=settings.accept_cost, turn=settings.turn_cost,
             others=lambda: len(self._directory.tenants) > 1, wanted=lambda waiting: waiting.request.goes_on,
-            cut=Waiting.cut, rest=rest,
+            cut=WaitingEvents.cut, rest=rest,
         )  # fmt: skip
 
     async def take(self, events: Sequence[EventIn], keys: Sequence[str | None]) -> list[Taken | Problem]:
@@ -138,7 +138,7 @@ class Accept:
         if self.closed:
             raise Overloaded("the server is stopping")
         loop = asyncio.get_running_loop()
-        request = Request([None] * len(events), len(events), loop.create_future())
+        request = PublishRequest([None] * len(events), len(events), loop.create_future())
         directory = self._directory
         line = line_up(request, events, keys, version=directory.version, fan_out=directory.fan_out)
         is_calm = self._seen(line, loop.time())
@@ -158,20 +158,20 @@ class Accept:
         finally:
             self._dispatch.publish_answered()
 
-    def _seen(self, line: list[Waiting], now: float) -> bool:
+    def _seen(self, line: list[WaitingEvents], now: float) -> bool:
         """Tell who publishes what; whether all of them are calm."""
         if len(self._directory.tenants) < 2:
             return True
         seen = [self._activity.seen(each.tenant, each.cost * len(each.events), now) for each in line]
         return all(seen)
 
-    def _goes_beside(self, waiting: Waiting) -> bool:
+    def _goes_beside(self, waiting: WaitingEvents) -> bool:
         """Tell whether events of a calm tenant need not stand in line with those who rush: all that it has waiting is a turn."""
         if not self._activity.is_rushed(asyncio.get_running_loop().time()):
             return False
         return self._admission.cost(waiting.tenant) <= self._settings.turn_cost
 
-    def _admit(self, line: list[Waiting]) -> list[Waiting]:
+    def _admit(self, line: list[WaitingEvents]) -> list[WaitingEvents]:
         """Those events of a request that are let in, all or none of a tenant's; the others have their answer. Raises what
         the first of them is refused for where all are."""
         if len(line) == 1:
@@ -182,11 +182,11 @@ class Accept:
             if refusal is not None:
                 raise refusal
             return line
-        by_tenant: dict[str, list[Waiting]] = {}
+        by_tenant: dict[str, list[WaitingEvents]] = {}
         for waiting in line:
             by_tenant.setdefault(waiting.tenant, []).append(waiting)
-        admitted: list[Waiting] = []
-        refused: list[tuple[Waiting, Overloaded]] = []
+        admitted: list[WaitingEvents] = []
+        refused: list[tuple[WaitingEvents, Overloaded]] = []
         for tenant, group in by_tenant.items():
             events = sum([len(each.events) for each in group])
             deliveries, size = sum([each.deliveries for each in group]), sum([each.size for each in group])
@@ -223,7 +223,7 @@ class Accept:
 
     # -- the flusher ------------------------------------------------------------------------------------
 
-    async def _flush(self, line: list[Waiting], *, is_quick: bool) -> None:
+    async def _flush(self, line: list[WaitingEvents], *, is_quick: bool) -> None:
         """Write what was taken out of the line, but for what nobody waits for any more."""
         batch = [] if self._ended else [each for each in line if each.request.goes_on]
         try:
@@ -237,7 +237,7 @@ class Accept:
             if waiting.request.left and not waiting.is_answered:
                 waiting.refuse(waiting.request.error or Overloaded("the server is stopping"))
 
-    def _give_up(self, batch: list[Waiting], error: Exception) -> None:
+    def _give_up(self, batch: list[WaitingEvents], error: Exception) -> None:
         """Nothing of a batch was written, or nobody knows. Whatever it was, everybody who waits is told."""
         told = error if isinstance(error, LedgerUnavailable) else LedgerUnavailable(str(error))
         if not isinstance(error, LedgerError):
@@ -250,7 +250,7 @@ class Accept:
         if isinstance(error, LedgerBroken | NodeEvicted):
             self._node.fail(error)
 
-    async def _commit(self, batch: list[Waiting], *, is_quick: bool) -> None:
+    async def _commit(self, batch: list[WaitingEvents], *, is_quick: bool) -> None:
         node, now, version = self._node.id, self._clock.now(), self._directory.version
         await self._prepare(batch, now)
         unknown = 0
@@ -289,7 +289,7 @@ class Accept:
             waiting.answer(answer)
         await self._hand_over(batch, answers, node)
 
-    async def _prepare(self, batch: list[Waiting], now: int) -> None:
+    async def _prepare(self, batch: list[WaitingEvents], now: int) -> None:
         """Ids, fan-out and body of every event, a slice at a time; before that its judgement, where that is old."""
         making, most, written_now = self._making, self._settings.slice_rows, instants.render(now)
         kinds: dict[tuple[str, str], Kind] = {}
@@ -324,10 +324,10 @@ class Accept:
                     await self._pause(waiting)
                     kinds.clear()
 
-    async def _pause(self, waiting: Waiting) -> None:
+    async def _pause(self, waiting: WaitingEvents) -> None:
         await pause(self._dispatch, is_large=waiting.fan_out >= self._settings.large_cost)
 
-    def _is_old(self, waiting: Waiting) -> bool:
+    def _is_old(self, waiting: WaitingEvents) -> bool:
         """True where what was decided for one of these events may have changed since."""
         version, directory = waiting.version, self._directory
         return version != directory.version and any(
@@ -335,7 +335,7 @@ class Accept:
         )
 
     async def _hand_over(
-        self, batch: list[Waiting], answers: list[list[Taken | Problem]], node: bytes
+        self, batch: list[WaitingEvents], answers: list[list[Taken | Problem]], node: bytes
     ) -> None:
         """Committed: give what was born leased to dispatch, a slice at a time, and tell of what was born unheld."""
         rows, most, push = 0, self._settings.slice_rows, self._dispatch.push
@@ -380,7 +380,7 @@ class Accept:
         else:
             left.add(delivery.lane)
 
-    def _give_back(self, waiting: Waiting) -> None:
+    def _give_back(self, waiting: WaitingEvents) -> None:
         """Nothing was made of these events: what was promised to their deliveries is free again."""
         left = zip(waiting.made, waiting.routes, strict=True)
         for made, routes in islice(left, waiting.handed, None):

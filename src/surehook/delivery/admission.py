@@ -18,7 +18,7 @@ from surehook.delivery.settings import EngineSettings
 EVENT_BYTES = 600  # of an event that waits, beside its data: its texts, its key, its places in the lines
 
 
-class Waiting:
+class TenantLoad:
     """Events of one tenant in the line."""
 
     __slots__ = ("deliveries", "events", "size")
@@ -34,7 +34,7 @@ class Admission:
 
     def __init__(self, settings: EngineSettings) -> None:
         self._settings = settings
-        self._tenants: dict[str, Waiting] = {}  # of those that have something in the line
+        self._tenants: dict[str, TenantLoad] = {}  # of those that have something in the line
         self.events = 0
         self.size = 0
 
@@ -46,7 +46,7 @@ class Admission:
             if refusal is not None:
                 return refusal
         if own is None:
-            own = self._tenants[tenant] = Waiting()
+            own = self._tenants[tenant] = TenantLoad()
         own.events += events
         own.deliveries += deliveries
         own.size += size
@@ -70,7 +70,7 @@ class Admission:
         if not own.events:
             del self._tenants[tenant]
 
-    def _refusal(self, own: Waiting | None, events: int, deliveries: int, size: int) -> Overloaded | None:
+    def _refusal(self, own: TenantLoad | None, events: int, deliveries: int, size: int) -> Overloaded | None:
         free = self._settings.waiting_events - self.events - events
         free_size = self._settings.waiting_bytes - self.size - size
         if own is not None:

@@ -21,7 +21,7 @@ from surehook.core.errors import TooManyCalls
 Kind = Literal["test", "check"]
 
 
-class Bounds(Struct, frozen=True):
+class CallBounds(Struct, frozen=True):
     """Calls of one kind under way at once. `endpoint` None: the kind has no endpoint yet."""
 
     endpoint: int | None
@@ -30,9 +30,9 @@ class Bounds(Struct, frozen=True):
 
 
 # A test call holds a connection for as long as the patient timeout; a check holds a look-up for some seconds at most.
-BOUNDS: dict[Kind, Bounds] = {
-    "test": Bounds(endpoint=4, tenant=16, process=64),
-    "check": Bounds(endpoint=None, tenant=32, process=128),
+BOUNDS: dict[Kind, CallBounds] = {
+    "test": CallBounds(endpoint=4, tenant=16, process=64),
+    "check": CallBounds(endpoint=None, tenant=32, process=128),
 }
 RETRY_AFTER_S = 5
 _HINTS: dict[Kind, str] = {

@@ -11,7 +11,7 @@ from surehook.ports.transport import Failure
 TRIAL_S = 60.0  # how long a token is kept that the endpoint has never taken
 
 
-class Token:
+class AccessToken:
     """A token in use. `line` is its header line; times are seconds of the boot clock."""
 
     __slots__ = ("is_taken", "line", "since", "until")
@@ -26,7 +26,7 @@ class Token:
 class Waits(Protocol):
     """A request that waits for a token."""
 
-    def go_on(self, token: Token) -> None: ...
+    def go_on(self, token: AccessToken) -> None: ...
     def fail(self, failure: Failure) -> None: ...
 
 
@@ -41,7 +41,7 @@ class Credential:
     def __init__(self, tenant: str, client: ClientCredentials) -> None:
         self.tenant = tenant
         self.client = client
-        self.token: Token | None = None
+        self.token: AccessToken | None = None
         self.is_busy = False  # a fetch is under way, or stands in line
         self.idle: list[Callable[[], None]] = []  # told when it is over
         self.waiting: dict[Waits, None] = {}  # an ordered set
@@ -50,7 +50,7 @@ class Credential:
         self.rests_until = 0.0
         self.on_trial = False  # the last token was thrown away: the next one must first be taken
 
-    def usable(self, now: float) -> Token | None:
+    def usable(self, now: float) -> AccessToken | None:
         token = self.token
         return token if token is not None and now < token.until else None
 
@@ -61,7 +61,7 @@ class Credential:
         else:
             told()
 
-    def answered(self, token: Token, *, unauthorized: bool) -> None:
+    def answered(self, token: AccessToken, *, unauthorized: bool) -> None:
         """An endpoint answered a request that had this token."""
         if not unauthorized:
             token.is_taken = True

@@ -13,7 +13,7 @@ from surehook.core import kept, lanes, outcome
 from surehook.core.breaker import Probe
 from surehook.core.delivery import (
     DELIVERED,
-    Decision,
+    DeliveryDecision,
     decide,
     exhausted,
     is_called_off,
@@ -37,7 +37,7 @@ from surehook.delivery.record import Record
 from surehook.delivery.request import header_lines, kept_later, kept_of, signer_at
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.tokens import Tokens
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.transport import Answer, Request
@@ -60,7 +60,7 @@ class Deliver:
         dispatch: Dispatch,
         tokens: Tokens,
         record: Record,
-        watch: Watch,
+        watch: DeliveryCounts,
         parking: Parking,
         breakers: BreakerChanges,
     ) -> None:
@@ -279,11 +279,17 @@ class Deliver:
             self._breakers.by_call(breaker, change, flight.route.endpoint.id)
 
     def _settle(
-        self, flight: Flight, plan: Plan, answer: Answer, result: Outcome, decision: Decision, now: int
+        self,
+        flight: Flight,
+        plan: Plan,
+        answer: Answer,
+        result: Outcome,
+        decision: DeliveryDecision,
+        now: int,
     ) -> None:
         route, delivery = flight.route, flight.delivery
         if route.gone and decision.end is None:
-            decision = Decision(end="cancelled")
+            decision = DeliveryDecision(end="cancelled")
         is_last = decision.end is not None
         body = kept.body(answer.body, number=delivery.attempt, is_last=is_last)
         # The first five go by place: a call with more than fifteen names goes by way of a dictionary, at four times the price.

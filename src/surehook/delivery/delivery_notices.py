@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surehook.core import ids
-from surehook.core.delivery import Decision, called_off
+from surehook.core.delivery import DeliveryDecision, called_off
 from surehook.core.model import Delivery, Notice
 from surehook.core.outcome import Outcome
 from surehook.delivery.flight import Flight
@@ -20,7 +20,7 @@ class DeliveryNotices:
         self._entropy = entropy
 
     def of_attempt(
-        self, flight: Flight, answer: Answer, result: Outcome, decision: Decision, now: int
+        self, flight: Flight, answer: Answer, result: Outcome, decision: DeliveryDecision, now: int
     ) -> tuple[Notice, ...]:
         """Of an attempt that did not deliver."""
         route, delivery = flight.route, flight.delivery
@@ -40,7 +40,7 @@ class DeliveryNotices:
         """Of a delivery that its age ended without a call in hand."""
         return self._notice("delivery.dead", delivery, self._clock.now(), "older than the policy's max_age")
 
-    def of_calling_off(self, decision: Decision, delivery: Delivery) -> tuple[Notice, ...]:
+    def of_calling_off(self, decision: DeliveryDecision, delivery: Delivery) -> tuple[Notice, ...]:
         """Of a retry that is not made, since `auto_retry` was switched off."""
         if decision.notice is None:
             return ()

@@ -12,14 +12,16 @@ from surehook.core.model import Delivery, Notice
 from surehook.delivery.directory import Directory
 from surehook.delivery.notices import Notices
 from surehook.delivery.request import kept_later
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.ledger import NONE_KEPT, Ledger
 
 
 class Endings:
     """Ends deliveries in the ledger, counts them, and tells of what the ledger has kept."""
 
-    def __init__(self, *, ledger: Ledger, directory: Directory, watch: Watch, notices: Notices) -> None:
+    def __init__(
+        self, *, ledger: Ledger, directory: Directory, watch: DeliveryCounts, notices: Notices
+    ) -> None:
         self._ledger = ledger
         self._directory = directory
         self._watch = watch

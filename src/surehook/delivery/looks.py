@@ -36,7 +36,7 @@ from surehook.delivery.take_back import TakeBack
 from surehook.delivery.unfinalized import Unfinalized
 from surehook.delivery.unserved import Unserved
 from surehook.delivery.upkeep import Upkeep
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.reading import LaneCount
@@ -65,7 +65,7 @@ class Looks:
         loader: Loader,
         endings: Endings,
         notices: Notices,
-        watch: Watch,
+        watch: DeliveryCounts,
         telling: DeliveryNotices,
         take_back: TakeBack,
         orphans: Orphans,

@@ -17,16 +17,16 @@ from surehook.delivery.directory import Directory
 from surehook.delivery.endings import Endings
 from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.tokens import Tokens
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
-from surehook.ports.reading import Reading
+from surehook.ports.reading import LedgerReading
 from surehook.ports.registry import Registry
 from surehook.ports.transport import Transport
 
 
-class WholeLedger(Ledger, Registry, Reading, Protocol):
+class WholeLedger(Ledger, Registry, LedgerReading, Protocol):
     """The three ports of storage in one object."""
 
 
@@ -78,7 +78,7 @@ class Manager(Protocol):
         ...
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> DeliveryCounts:
         """Counters for metrics."""
         ...
 

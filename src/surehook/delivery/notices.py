@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from surehook.core import ids
 from surehook.core.model import Notice
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.telemetry import Telemetry
 
 
 class Notices:
     """Told by whoever recorded one."""
 
-    def __init__(self, *, watch: Watch, telemetry: Telemetry) -> None:
+    def __init__(self, *, watch: DeliveryCounts, telemetry: Telemetry) -> None:
         self._watch = watch
         self._telemetry = telemetry
 

@@ -56,10 +56,10 @@ from surehook.delivery.take_back import TakeBack
 from surehook.delivery.tenant_activity import TenantActivity
 from surehook.delivery.tokens import Tokens
 from surehook.delivery.upkeep import Upkeep
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.handoff import Broker, Handing
+from surehook.ports.handoff import Handing, LaneBroker
 from surehook.ports.health import Health
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
@@ -81,7 +81,7 @@ class Parts:
         settings: EngineSettings | None = None,
         sole: bool = True,
         wakeups: Wakeups | None = None,
-        broker: Broker | None = None,
+        broker: LaneBroker | None = None,
         handing: Handing | None = None,
         health: Health | None = None,
     ) -> None:
@@ -95,7 +95,7 @@ class Parts:
         self.clock, self.settings = clock, settings
         self.wakeups = wakeups or NoWakeups()
         self.caller_calls = CallerCalls()
-        self.watch = Watch()
+        self.watch = DeliveryCounts()
         has_broker = broker is not None and handing is not None
 
         # -- who we are, and what keeps all of it running

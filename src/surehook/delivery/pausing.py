@@ -11,7 +11,7 @@ from surehook.delivery.node import Node
 from surehook.delivery.pump import Pump
 from surehook.delivery.record import Record
 from surehook.delivery.settings import EngineSettings
-from surehook.ports.reading import Reading
+from surehook.ports.reading import LedgerReading
 
 
 class Pausing:
@@ -20,7 +20,7 @@ class Pausing:
     def __init__(
         self,
         *,
-        ledger: Reading,
+        ledger: LedgerReading,
         settings: EngineSettings,
         node: Node,
         dispatch: Dispatch,

@@ -21,14 +21,14 @@ from surehook.delivery.managing import Manager
 Pairs = Sequence[tuple[str, str]]
 
 
-class Taken(Struct, frozen=True):
+class TakenReceipts(Struct, frozen=True):
     """Number of receipts that were taken, and the deliveries that the endpoint never had or that are past their retention."""
 
     taken: int
     unknown: list[bytes]
 
 
-async def take(manager: Manager, headers: Pairs, body: bytes) -> Taken:
+async def take(manager: Manager, headers: Pairs, body: bytes) -> TakenReceipts:
     """Raises Problem: `bad_signature` (401), `unknown_delivery` (404, where none of them is known), `invalid_receipts`
     and the like for what cannot be read."""
     route = _believed(manager, headers, body)
@@ -52,7 +52,7 @@ async def take(manager: Manager, headers: Pairs, body: bytes) -> Taken:
     if len(heard.unknown) == len(said):
         detail = "this endpoint had none of these deliveries, or they are past their retention"
         raise Problem("unknown_delivery", detail, field="receipts", status=404)
-    return Taken(len(said) - len(heard.unknown), list(dict.fromkeys(heard.unknown)))
+    return TakenReceipts(len(said) - len(heard.unknown), list(dict.fromkeys(heard.unknown)))
 
 
 def _believed(manager: Manager, headers: Pairs, body: bytes) -> EndpointState | None:

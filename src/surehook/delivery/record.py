@@ -12,15 +12,15 @@ from collections.abc import Iterable
 
 from surehook.core import ids, outcome
 from surehook.core.breaker import Breaker, Change
-from surehook.core.delivery import Decision
+from surehook.core.delivery import DeliveryDecision
 from surehook.core.errors import LedgerBroken, NodeEvicted
 from surehook.core.model import (
     BreakerRow,
     Delivery,
-    EndpointChange,
     EndpointHealth,
     Lane,
     Notice,
+    RecordedEndpoint,
     Settled,
 )
 from surehook.delivery.batch import Batches
@@ -36,13 +36,13 @@ from surehook.delivery.plans import Plan
 from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.staleness import Staleness
-from surehook.delivery.watch import Watch
+from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.ledger import Ledger
 
 
-class Health:
+class FailureTally:
     """One window's word on an endpoint's consecutive failures at its URL, gathered as results come in."""
 
     __slots__ = ("failures", "limit", "reason", "status", "succeeded", "url")
@@ -56,7 +56,7 @@ class Health:
         self.reason: str | None = None
 
 
-def disabled(route: EndpointState, change: EndpointChange, now: int) -> Notice:
+def disabled(route: EndpointState, change: RecordedEndpoint, now: int) -> Notice:
     """Notice of an endpoint that its failures made inactive; the durable notice is the ledger's."""
     return Notice(
         id=b"", at=now, kind="endpoint.disabled", tenant=route.endpoint.tenant, endpoint=change.endpoint,
@@ -77,7 +77,7 @@ class Record:
         sole: bool,
         node: Node,
         loops: Loops,
-        watch: Watch,
+        watch: DeliveryCounts,
         notices: Notices,
         dispatch: Dispatch,
         holdings: Holdings,
@@ -104,7 +104,7 @@ class Record:
         self._batches: Batches[tuple[EndpointState, Settled]] = Batches(
             self._flush, failed=self._broke, rows=settings.record_rows, window_s=settings.record_window_s
         )
-        self._health: dict[EndpointState, Health] = {}
+        self._health: dict[EndpointState, FailureTally] = {}
         self._breakers: dict[tuple[str, str], BreakerRow] = {}
         self._untold: list[Notice] = []
 
@@ -134,11 +134,11 @@ class Record:
                 health.limit = plan.policy.auto_disable.consecutive_failures
         self._batches.put((route, settled))
 
-    def _health_of(self, route: EndpointState) -> Health:
+    def _health_of(self, route: EndpointState) -> FailureTally:
         """This window's; what was gathered at another URL is dropped."""
         health = self._health.get(route)
         if health is None or health.url != route.endpoint.url:
-            health = self._health[route] = Health(route.endpoint.url)
+            health = self._health[route] = FailureTally(route.endpoint.url)
         return health
 
     def put_wrong_lane(self, route: EndpointState, delivery: Delivery) -> None:
@@ -153,7 +153,7 @@ class Record:
             )
         )  # fmt: skip
 
-    def status_changed(self, route: EndpointState, decision: Decision) -> None:
+    def status_changed(self, route: EndpointState, decision: DeliveryDecision) -> None:
         """The endpoint leaves `active` with this window: 410, or an exhausted delivery under enter_failure."""
         health = self._health_of(route)
         health.status, health.reason = decision.endpoint_status, decision.endpoint_reason

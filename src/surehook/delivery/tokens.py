@@ -24,7 +24,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from surehook.core import authentication, oauth2, redact
-from surehook.delivery.credential import Credential, Token
+from surehook.delivery.credential import AccessToken, Credential
 from surehook.delivery.directory import Directory
 from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.fetches import Fetches
@@ -64,7 +64,7 @@ class TokenRequest:
         self._request = request
         self._done: Done | None = done
         self._began = tokens.clock.boot()
-        self._token: Token | None = None
+        self._token: AccessToken | None = None
         self._exchange: Exchange | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waited_us = 0
@@ -75,13 +75,13 @@ class TokenRequest:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._request.timeout_s, self._tokens.heed, self.fail, "token_timeout")
 
-    def go(self, token: Token) -> None:
+    def go(self, token: AccessToken) -> None:
         """Send the request with its token."""
         self._token = token
         self._request.add_private(token.line)
         self._exchange = self._tokens.transport.send(self._request, self)
 
-    def go_on(self, token: Token) -> None:
+    def go_on(self, token: AccessToken) -> None:
         """The token came: send the request in what is left of its time."""
         waited_s = self._leave()
         if self._request.timeout_s - waited_s < LEAST_S:
@@ -216,7 +216,7 @@ class Tokens:
         self._idle(credential)
         waiting = list(credential.waiting)
         if isinstance(found, oauth2.Issued):
-            token = Token(found.token, since=began, until=began + found.life_s)
+            token = AccessToken(found.token, since=began, until=began + found.life_s)
             self._keep(credential, token)
             for token_request in waiting:
                 token_request.go_on(token)
@@ -241,7 +241,7 @@ class Tokens:
         for told in idle:
             told()
 
-    def _keep(self, credential: Credential, token: Token) -> None:
+    def _keep(self, credential: Credential, token: AccessToken) -> None:
         self._kept.pop(credential, None)
         self._kept[credential] = None
         credential.token = token

@@ -11,7 +11,7 @@ from surehook.core.model import Notice
 from surehook.delivery.notices import Notices
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.receipts import PendingReceipt, Receipts
+from surehook.ports.receipts import PendingReceipt, ReceiptLedger
 
 KIND = "delivery.unfinalized"
 ROWS = 500  # told of in one transaction
@@ -21,7 +21,7 @@ REST_S = 0.05  # between two of them: accepts go first
 class Unfinalized:
     """The look."""
 
-    def __init__(self, *, ledger: Receipts, clock: Clock, entropy: Entropy, notices: Notices) -> None:
+    def __init__(self, *, ledger: ReceiptLedger, clock: Clock, entropy: Entropy, notices: Notices) -> None:
         self._ledger = ledger
         self._clock = clock
         self._entropy = entropy

@@ -23,7 +23,7 @@ from surehook.delivery.endpoint_state import EndpointState
 from surehook.ports.ledger import Incoming, Taken
 
 
-class Request(Struct, gc=False):
+class PublishRequest(Struct, gc=False):
     """One call: an answer for each event, and the future that hears of all of them."""
 
     answers: list[Taken | Problem | None]
@@ -42,12 +42,12 @@ class Request(Struct, gc=False):
             self.error = error
 
 
-class Waiting(Struct, gc=False):
+class WaitingEvents(Struct, gc=False):
     """Events in the line, and what was made of them for the flush under way. They follow one another in a request, are
     of one tenant and cost the same, so that turns and bounds go by numbers; a flush may take the first of them alone.
     """
 
-    request: Request
+    request: PublishRequest
     place: int  # of the first one in the request
     events: Sequence[EventIn]
     keys: Sequence[str | None]
@@ -77,11 +77,11 @@ class Waiting(Struct, gc=False):
     def is_answered(self) -> bool:
         return self.request.answers[self.place] is not None
 
-    def cut(self, count: int) -> Waiting:
+    def cut(self, count: int) -> WaitingEvents:
         """The first so many events, which leave here."""
         events, keys = self.events[:count], self.keys[:count]
         size = sum([_size(event) for event in events])
-        first = Waiting(self.request, self.place, events, keys, self.version, self.fan_out, size)
+        first = WaitingEvents(self.request, self.place, events, keys, self.version, self.fan_out, size)
         self.place += count
         self.events, self.keys = self.events[count:], self.keys[count:]
         self.size -= size
@@ -109,15 +109,15 @@ class Waiting(Struct, gc=False):
 
 
 def line_up(
-    request: Request,
+    request: PublishRequest,
     events: Sequence[EventIn],
     keys: Sequence[str | None],
     *,
     version: int,
     fan_out: Callable[[str, str], Sequence[EndpointState]],
-) -> list[Waiting]:
+) -> list[WaitingEvents]:
     """A request's events as they will stand in the line. `fan_out`: the routes for a tenant's event of a type."""
-    line: list[Waiting] = []
+    line: list[WaitingEvents] = []
     tenant = event_type = ""
     start = size = count = kib = 0
     for place, event in enumerate(events):
@@ -129,11 +129,13 @@ def line_up(
         kib = weight >> 10
         if place and before != (tenant, count, kib):
             line.append(
-                Waiting(request, start, events[start:place], keys[start:place], version, before[1], size)
+                WaitingEvents(
+                    request, start, events[start:place], keys[start:place], version, before[1], size
+                )
             )
             start, size = place, 0
         size += weight
-    line.append(Waiting(request, start, events[start:], keys[start:], version, count, size))
+    line.append(WaitingEvents(request, start, events[start:], keys[start:], version, count, size))
     return line
 
 

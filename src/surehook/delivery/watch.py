@@ -29,7 +29,7 @@ LATENCY_MS = (
 LATENESS_MS = (5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 60_000)
 
 
-class Watch:
+class DeliveryCounts:
     """Counts since the start of this process."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from surehook.inbox.receipt_sender import Connect, ReceiptSender
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import LOOKING
 from surehook.inbox.worker import Takeover, Worker
-from surehook.ports.inbox import AsyncStore, Request, Store, Stored, StoreError
+from surehook.ports.inbox import AsyncStore, Store, Stored, StoredRequest, StoreError
 from surehook.ports.inbox_pruning import FROM_THE_START, Pruned, PrunedPart
 
 S = TypeVar("S", bound=Store | AsyncStore)
@@ -65,7 +65,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
         """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
         return self.running()
 
-    def stored(self, request: Request, ends: Sequence[Stored]) -> None:
+    def stored(self, request: StoredRequest, ends: Sequence[Stored]) -> None:
         """Count a committed request, and wake the workers."""
         self.arrived(request, ends)
         self.woken.set()

@@ -30,7 +30,7 @@ from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker
 from surehook.inbox.random_values import RandomValues
 from surehook.inbox.receipt_batches import ReceiptBatches
-from surehook.inbox.receive import Receiver, Taken
+from surehook.inbox.receive import BelievedRequest, Receiver
 from surehook.inbox.refusals import Sample
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.retention import Keep, Pruner
@@ -45,7 +45,7 @@ from surehook.inbox.worker_transactions import WorkerTransactions
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Entry, Request, Stored, StoreError, Transaction, pairs
+from surehook.ports.inbox import Entry, Stored, StoredRequest, StoreError, Transaction, pairs
 from surehook.ports.inbox_depth import Depth
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class Definitions:
         log.warning("how much waits could not be looked at: %s", error)
         self.watch.saw((), None)
 
-    def arrived(self, request: Request, ends: Sequence[Stored]) -> None:
+    def arrived(self, request: StoredRequest, ends: Sequence[Stored]) -> None:
         """Count the outcomes of a stored request, and log the unusual ones."""
         self.trouble.over()
         self.watch.arrived(request.source, ends)
@@ -318,7 +318,7 @@ class Definitions:
             following=self.following,
         )
 
-    def unstored(self, taken: Taken, error: Exception) -> Reply:
+    def unstored(self, taken: BelievedRequest, error: Exception) -> Reply:
         """Answer a sender when nothing was committed, or nobody knows; counted as a refusal."""
         reply, code = self.trouble.unstored(error)
         self.receiver.refusals.count(taken.source.name, code)

@@ -25,7 +25,15 @@ from surehook.core.effects import Script
 from surehook.core.errors import Overloaded
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
-from surehook.ports.inbox import Clash, Contended, Request, Stored, StoreError, StoreUnavailable, Transaction
+from surehook.ports.inbox import (
+    Clash,
+    Contended,
+    Stored,
+    StoredRequest,
+    StoreError,
+    StoreUnavailable,
+    Transaction,
+)
 
 T = TypeVar("T")
 
@@ -60,7 +68,7 @@ class Ticket:
 
     __slots__ = ("done", "ends", "error", "request", "waiter")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: StoredRequest) -> None:
         self.request = request
         self.done = False
         self.ends: StoredEvents = []
@@ -129,7 +137,7 @@ class GroupCommit:
         self._adding = threading.Lock()
         self._writing = threading.Lock()
 
-    def put(self, request: Request) -> StoredEvents:
+    def put(self, request: StoredRequest) -> StoredEvents:
         """Store one request with others; returns after the commit. Raises Overloaded, StoreError."""
         ticket = Ticket(request)
         with self._adding:
@@ -143,7 +151,7 @@ class GroupCommit:
                         self._waiting.fail(late)
         return ticket.result()
 
-    def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
+    def put_all(self, requests: Sequence[StoredRequest]) -> list[StoreResult]:
         """Store these, in as many batches as it takes, between which others have their turn; the outcome of each."""
         tickets = [Ticket(request) for request in requests]
         waiting = _PendingRequests()
@@ -170,7 +178,7 @@ class LoopBatches(ABC):
     async def _write(self, batch: list[Ticket]) -> None:
         """Finish every ticket."""
 
-    async def put(self, request: Request) -> StoredEvents:
+    async def put(self, request: StoredRequest) -> StoredEvents:
         """Have one request written with others; returns when it is. Raises Overloaded, and what its ticket was finished with."""
         ticket = Ticket(request)
         loop = asyncio.get_running_loop()
@@ -216,10 +224,10 @@ class AsyncGroupCommit(LoopBatches):
         super().__init__()
         self._store, self._boot = store, boot
 
-    async def put_all(self, requests: Sequence[Request]) -> list[StoreResult]:
+    async def put_all(self, requests: Sequence[StoredRequest]) -> list[StoreResult]:
         """Store these with what else waits; the outcome of each."""
 
-        async def outcome(request: Request) -> StoreResult:
+        async def outcome(request: StoredRequest) -> StoreResult:
             try:
                 return await self.put(request)
             except Exception as error:

@@ -27,7 +27,7 @@ from surehook.inbox.answers import problem, refused
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.refusals import Refusals
 from surehook.inbox.sources.source import TENANT_CHARS, Source
-from surehook.ports.inbox import Event, Request, Stored
+from surehook.ports.inbox import Stored, StoredEvent, StoredRequest
 
 log = logging.getLogger("surehook.inbox")
 
@@ -55,12 +55,12 @@ class IncomingRequest(Struct, frozen=True):
     body: bytes
 
 
-class Taken(Struct, frozen=True, gc=False):
+class BelievedRequest(Struct, frozen=True, gc=False):
     """A believed request to be stored; `reply` says what to answer then. What it came in is let go: hundreds may wait for one
     commit, and the garbage collector looks at all that they hold, again and again."""
 
     source: Source
-    request: Request
+    request: StoredRequest
     success: Reply
 
     def reply(self, ends: Sequence[Stored]) -> Reply:
@@ -128,7 +128,7 @@ class Receiver:
         """Return the size of the largest body that is read for a source."""
         return self.sources[name].body_bytes
 
-    def judge(self, call: IncomingRequest, *, now: int) -> Reply | Taken:
+    def judge(self, call: IncomingRequest, *, now: int) -> Reply | BelievedRequest:
         """Verify a request: a refusal, or what is to be stored. `now` is in Unix milliseconds. Never raises for its content."""
         source = self.sources[call.source]
         try:
@@ -136,7 +136,7 @@ class Receiver:
             if message.handshake is not None:
                 return message.handshake
             request = self._request(source, message, call, now)
-            return Taken(source, request, source.success(call.headers))
+            return BelievedRequest(source, request, source.success(call.headers))
         except VerifyError as error:
             self.note(
                 call, error.code, f"{error.detail}; {error.hint}" if error.hint else error.detail, now=now
@@ -160,7 +160,7 @@ class Receiver:
         except ValueError:  # a query with more fields than anybody sends
             return self.refuse(source.name, "malformed")
 
-    def _request(self, source: Source, message: Message, call: IncomingRequest, now: int) -> Request:
+    def _request(self, source: Source, message: Message, call: IncomingRequest, now: int) -> StoredRequest:
         messages = message.each()
         if len(messages) > EVENTS:
             raise VerifyError("malformed", f"over {EVENTS} events in one body")
@@ -169,7 +169,7 @@ class Receiver:
             self._event(source, one, call.headers, index if batch else None, now)
             for index, one in enumerate(messages)
         )
-        return Request(
+        return StoredRequest(
             id=events[0].id,
             source=source.name,
             received_at=now,
@@ -179,7 +179,9 @@ class Receiver:
             events=events,
         )
 
-    def _event(self, source: Source, message: Message, headers: Pairs, item: int | None, now: int) -> Event:
+    def _event(
+        self, source: Source, message: Message, headers: Pairs, item: int | None, now: int
+    ) -> StoredEvent:
         version = _found(source.schema_version, message, headers, SCHEMA_CHARS)
         known = not source.schema_versions or version in source.schema_versions
         if not known and source.unknown_schema == "refuse":
@@ -195,7 +197,7 @@ class Receiver:
         raw = message.raw if item is None else _sorted(message.body)
         if (lasting := payload.without(message.body, source.provider.volatile)) is not message.body:
             raw = _sorted(lasting)
-        return Event(
+        return StoredEvent(
             id=self._identify(now),
             source=source.name,
             tenant=tenant,

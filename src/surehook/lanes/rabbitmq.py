@@ -58,7 +58,7 @@ async def _nameless() -> str:
 
 
 class RabbitBroker:
-    """`ports.handoff.Broker` on one URL (amqp:// or amqps://, the path is the virtual host), or on several, separated
+    """`ports.handoff.LaneBroker` on one URL (amqp:// or amqps://, the path is the virtual host), or on several, separated
     by commas, of which each try takes the next: the nodes of one cluster."""
 
     def __init__(
@@ -114,7 +114,7 @@ class RabbitParcel:
 
 
 class RabbitLine:
-    """`ports.handoff.Line`: one connection for one queue."""
+    """`ports.handoff.LaneConnection`: one connection for one queue."""
 
     def __init__(self, connection: AbstractConnection, queue: str, sending: AbstractChannel) -> None:
         self._connection = connection

@@ -24,7 +24,7 @@ LATE_MAX = 60_000
 ID_BYTES = 16
 
 
-class Source(NamedTuple):
+class BlockTable(NamedTuple):
     """A table with blocks: its name, its key, and the columns whose values they have."""
 
     name: str
@@ -32,10 +32,10 @@ class Source(NamedTuple):
     fields: tuple[str, ...]
 
 
-LINES = Source("attempt", "delivery", ("tenant", "endpoint", "type", "outcome", "end"))
+LINES = BlockTable("attempt", "delivery", ("tenant", "endpoint", "type", "outcome", "end"))
 # Fields whose values are bytes; the others are text.
 IDS = frozenset(("endpoint",))
-EVENTS = Source("event", "id", ("tenant", "type"))
+EVENTS = BlockTable("event", "id", ("tenant", "type"))
 
 
 class Mark(NamedTuple):

@@ -21,7 +21,7 @@ MEETINGS_MOST = 1_000
 Note = tuple[int, str, bytes]
 
 
-class Noted(Struct):
+class ChangedRows(Struct):
     """The rows that notes up to `version` name, each once and sorted."""
 
     version: int
@@ -31,7 +31,7 @@ class Noted(Struct):
     more: bool
 
 
-def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted | None:
+def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> ChangedRows | None:
     """Read the first notes after `since`; None if a version has none: an older program raised it, or it was dropped.
 
     `notes` are at most `limit` + 1, in order; one too many means that there are more. A version of which only some notes were
@@ -49,7 +49,7 @@ def read(notes: Sequence[Note], *, since: int, newest: int, limit: int) -> Noted
     named: dict[str, set[bytes]] = {}
     for _, kind, key in whole:
         named.setdefault(kind, set()).add(key)
-    return Noted(
+    return ChangedRows(
         version,
         _texts(named.get(TENANT, ())),
         _texts(named.get(EVENT_TYPE, ())),
@@ -76,7 +76,7 @@ def concern(notes: Iterable[Sequence[Any]], batch: Sequence[Incoming], *, since:
     return len(explained) != newest - since
 
 
-def found(noted: Noted, rows: Configuration) -> Changes:
+def found(noted: ChangedRows, rows: Configuration) -> Changes:
     """Combine noted changes with the rows that were found for them. Those not found are gone."""
     tenants = {one.id for one in rows.tenants}
     event_types = {one.name for one in rows.event_types}

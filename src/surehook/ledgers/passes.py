@@ -45,7 +45,7 @@ class Passing:
         self.began = 0
 
 
-class Part:
+class DueRange:
     """Rows to look at: those after `begin` that are due by `end`."""
 
     def __init__(self, begin: Key, end: int, lane: Passing) -> None:
@@ -57,7 +57,7 @@ class Part:
         """End the look at this row; None: it reached the last one."""
 
 
-class Next(Part):
+class Next(DueRange):
     """The rows after all that was looked at. It counts up to `most` only, since rows become visible a little late."""
 
     def __init__(self, begin: Key, end: int, lane: Passing, most: Key) -> None:
@@ -70,7 +70,7 @@ class Next(Part):
         self._lane.upto = min(upto, self._lane.lowered)
 
 
-class Past(Part):
+class Past(DueRange):
     """A piece of the pass. The next call goes on at its end."""
 
     def reached(self, last: Key | None) -> None:
@@ -83,7 +83,9 @@ class Passes:
     def __init__(self) -> None:
         self._lanes = [Passing() for _ in LANES]
 
-    def parts(self, lane: Lane, *, due_by: int, now: int, looks: int, fresh: bool = False) -> Iterator[Part]:
+    def parts(
+        self, lane: Lane, *, due_by: int, now: int, looks: int, fresh: bool = False
+    ) -> Iterator[DueRange]:
         """Yield what to look at in one call, part by part, until something is found.
 
         looks  the most parts of rows that fell due unseen
@@ -92,7 +94,11 @@ class Passes:
         passing = self._lanes[lane]
         just: Key = (now - FRESH_MS, b"")
         is_near = passing.upto[0] >= just[0] - NEAR_MS
-        yield Next(min(passing.upto, just), due_by, passing, just) if is_near else Part(just, due_by, passing)
+        yield (
+            Next(min(passing.upto, just), due_by, passing, just)
+            if is_near
+            else DueRange(just, due_by, passing)
+        )
         if fresh:
             return
         if not is_near:
@@ -104,7 +110,7 @@ class Passes:
         if passing.at is not None:
             yield Past(passing.at, just[0], passing)
 
-    def missed(self, lane: Lane, *, now: int, looks: int) -> Iterator[Part]:
+    def missed(self, lane: Lane, *, now: int, looks: int) -> Iterator[DueRange]:
         """Yield parts of the rows that fell due unseen."""
         passing = self._lanes[lane]
         fresh: Key = (now - FRESH_MS, b"")

@@ -42,7 +42,7 @@ class Parcel(Protocol):
         ...
 
 
-class Line(Protocol):
+class LaneConnection(Protocol):
     """The connection of one lane. Lanes share nothing, so that trouble with one queue leaves the other alone.
 
     A lost connection stays lost; the caller connects anew.
@@ -65,8 +65,8 @@ class Line(Protocol):
         ...
 
 
-class Broker(Protocol):
-    async def connect(self, lane: Lane) -> Line:
+class LaneBroker(Protocol):
+    async def connect(self, lane: Lane) -> LaneConnection:
         """Connect, and create the lane's queue if there is none. Raises BrokerAway."""
         ...
 

@@ -53,7 +53,7 @@ class LostLease(StoreError):
     """Another worker has taken what this one had claimed; none of this one's work was kept."""
 
 
-class Event(Struct, frozen=True, kw_only=True, gc=False):
+class StoredEvent(Struct, frozen=True, kw_only=True, gc=False):
     """One verified event on its way in.
 
     id              16 bytes, sortable by time of arrival
@@ -83,7 +83,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
         return (self.source, self.tenant, self.event_id)
 
 
-class Request(Struct, frozen=True, kw_only=True, gc=False):
+class StoredRequest(Struct, frozen=True, kw_only=True, gc=False):
     """One request as it came, with the events found in it. `headers` is JSON: pairs of names and values."""
 
     id: bytes
@@ -92,7 +92,7 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
     url: str | None
     headers: str
     body: bytes
-    events: tuple[Event, ...]
+    events: tuple[StoredEvent, ...]
 
 
 def pairs(headers: str) -> list[tuple[str, str]]:
@@ -187,7 +187,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
 class Transaction(ReceiptTransaction, TryTransaction, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
-    def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
+    def persist(self, requests: Sequence[StoredRequest], *, careful: bool) -> list[list[Stored]]:
         """Write what is new; returns the result for every event of every request.
 
         Of equal keys the first is kept; one with another hash is stored as a conflict. Unless `careful`, all are taken for

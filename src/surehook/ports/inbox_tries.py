@@ -30,7 +30,7 @@ class Try(Struct, frozen=True, kw_only=True):
 
 
 class Original(Struct, frozen=True, kw_only=True):
-    """The request that brought an event, byte for byte. `headers` is JSON as in `ports.inbox.Request`."""
+    """The request that brought an event, byte for byte. `headers` is JSON as in `ports.inbox.StoredRequest`."""
 
     url: str | None
     headers: str

@@ -25,15 +25,15 @@ from msgspec import Struct
 from surehook.core.model import (
     BreakerRow,
     Delivery,
-    EndpointChange,
     EndpointHealth,
     Event,
     Lane,
     NodeRow,
     Notice,
+    RecordedEndpoint,
     Settled,
 )
-from surehook.ports.receipts import Receipts
+from surehook.ports.receipts import ReceiptLedger
 
 # Stands for a configuration that was read after the last call of the batch came: whatever the ledger's version is now,
 # newer changes happened at the same time as these calls and need not apply to them.
@@ -89,7 +89,7 @@ class Recorded(Struct, gc=False):
     written). `changes` are endpoints whose count or status changed in the same transaction."""
 
     lost: list[bytes]
-    changes: list[EndpointChange]
+    changes: list[RecordedEndpoint]
 
 
 ANY_SIZE = 1 << 40  # bytes of bodies: as many as the rows have
@@ -146,7 +146,7 @@ class AgedPage(Struct, frozen=True):
     goes_on: list[AgedGroup]
 
 
-class Ledger(Receipts, Protocol):
+class Ledger(ReceiptLedger, Protocol):
     # -- the life of a node: the lease is a fence ------------------------------------------------------
 
     async def open(self, *, now: int) -> None:

@@ -128,7 +128,7 @@ class ReplayJob(Struct, frozen=True):
     position: bytes | None  # where the walk goes on: the last id that it has looked at
 
 
-class Reading(Protocol):
+class LedgerReading(Protocol):
     async def event(self, event: bytes) -> Event | None: ...
 
     async def events(self, where: EventFilter, *, limit: int, after: bytes | None) -> Page:

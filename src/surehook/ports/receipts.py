@@ -37,7 +37,7 @@ class PendingReceipt(Struct, frozen=True):
     finalize_by: int
 
 
-class Receipts(Protocol):
+class ReceiptLedger(Protocol):
     async def apply_receipts(
         self, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
     ) -> ReceiptResult:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from surehook.ledgers.postgres.counts import Counts
+from surehook.ledgers.postgres.counts import PostgresCounts
 from surehook.ports.reading import DeliveryFilter
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW
 
 
-class Long(Counts):
+class Long(PostgresCounts):
     """A count that ends when it may."""
 
     def __init__(self) -> None:

@@ -11,7 +11,15 @@ from surehook.core.instants import DAY_MS
 from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.statements import query
-from surehook.ledgers.postgres.walks import KEPT_ROWS, KEPT_WALK, STEP_ROWS, Fresh, Kept, Kind, Seen
+from surehook.ledgers.postgres.walks import (
+    KEPT_ROWS,
+    KEPT_WALK,
+    STEP_ROWS,
+    Fresh,
+    Kept,
+    LookResult,
+    WalkedTable,
+)
 
 FIRST = 20_000  # the first day
 DAYS = 5
@@ -28,7 +36,7 @@ class Rows:
         self.needed = {id for ids in self.parts.values() for id in ids}
         self.places: dict[str, bytes] = {}
         self.looked = self.written = 0
-        self.kind = Kind("events", "event", self._look, self._remove)
+        self.kind = WalkedTable("events", "event", self._look, self._remove)
         self.start()
 
     @staticmethod
@@ -58,10 +66,12 @@ class Rows:
     def left(self) -> set[bytes]:
         return {id for ids in self.parts.values() for id in ids}
 
-    async def _look(self, session: Any, part: str, after: bytes, below: bytes, before: int) -> Seen:
+    async def _look(self, session: Any, part: str, after: bytes, below: bytes, before: int) -> LookResult:
         found = [id for id in self.parts[part] if after < id < below and id > after[:16]][:STEP_ROWS]
         self.looked += len(found)
-        return Seen(len(found), found[-1] if found else after, [id for id in found if id not in self.needed])
+        return LookResult(
+            len(found), found[-1] if found else after, [id for id in found if id not in self.needed]
+        )
 
     async def _remove(self, session: Any, part: str, keys: Sequence[bytes]) -> int:
         gone = set(keys)

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from surehook.ledgers.blocks import EVENTS, LINES, Group, Source
+from surehook.ledgers.blocks import EVENTS, LINES, BlockTable, Group
 from surehook.ledgers.common import deliveries, lists
 from surehook.ledgers.common.indexes import IN_ONE_FILE
 from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.sqlite import SqliteLedger, prune
-from surehook.ledgers.sqlite.blocks import Blocks, Step, keep, mark_of
+from surehook.ledgers.sqlite.blocks import Blocks, BlockWrites, keep, mark_of
 from surehook.ledgers.sqlite.core_sql import compiled
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.reading import DeliveryFilter, EventFilter
 from tests.budget import every
@@ -60,7 +60,7 @@ class World:
         self._number = 0
 
     @property
-    def session(self) -> Session:
+    def session(self) -> SqliteSession:
         return self.ledger._writing
 
     def come(self, count: int) -> None:
@@ -213,7 +213,7 @@ async def test_old_groups_are_looked_at_after_something_was_removed_and_then_no_
     await book.close()
 
 
-def _groups(session: Session, source: Source) -> list[Group]:
+def _groups(session: SqliteSession, source: BlockTable) -> list[Group]:
     sql = "select first, cuts from block_group where source = ? order by first"
     return [Group.read(*row) for row in session.rows(sql, (source.name,))]
 
@@ -224,7 +224,7 @@ async def test_a_step_that_was_looked_at_before_row_numbers_came_back_is_taken_a
     world = World(book, 2)
     world.come(200)
     step = world.blocks.look(world.session)
-    assert isinstance(step, Step)
+    assert isinstance(step, BlockWrites)
     world.go(world.rows[-10:])
     world.come(10)
     assert keep(world.session, step) is False

@@ -6,13 +6,13 @@ import asyncio
 import threading
 from typing import Any
 
-from surehook.ledgers.sqlite.counts import Counts
+from surehook.ledgers.sqlite.counts import SqliteCounts
 from surehook.ports.reading import DeliveryFilter
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW
 
 
-class Long(Counts):
+class Long(SqliteCounts):
     """A count that ends when it may."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from surehook.ledgers.sqlite.pruning_walk import KEPT_ROWS, STEP_ROWS, Seen, Walk
+from surehook.ledgers.sqlite.pruning_walk import KEPT_ROWS, STEP_ROWS, PruningWalk, WalkedRow
 
 
 class Rows:
@@ -16,7 +16,9 @@ class Rows:
         self.ends = {number: number for number in range(1, count + 1)}
         self.needed: set[int] = set()
         self.looked = self.written = 0
-        self.walk = Walk(self._look, self._remove, first=0, last=lambda session: max(self.ends, default=0))
+        self.walk = PruningWalk(
+            self._look, self._remove, first=0, last=lambda session: max(self.ends, default=0)
+        )
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -28,12 +30,12 @@ class Rows:
         while not over:
             _, over = self.walk.step(self, before=before, limit=STEP_ROWS)  # type: ignore[arg-type]
 
-    def _look(self, session: Any, after: int, upto: int | None, before: int) -> list[Seen]:
+    def _look(self, session: Any, after: int, upto: int | None, before: int) -> list[WalkedRow]:
         found = [row for row in sorted(self.ends) if row > after and (upto is None or row <= upto)][
             :STEP_ROWS
         ]
         self.looked += len(found)
-        return [Seen(row, row.to_bytes(8, "big"), self._fate(row, before)) for row in found]
+        return [WalkedRow(row, row.to_bytes(8, "big"), self._fate(row, before)) for row in found]
 
     def _fate(self, row: int, before: int) -> str:
         if self.ends[row] >= before:

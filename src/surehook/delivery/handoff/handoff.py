@@ -16,7 +16,7 @@ from surehook.delivery.node import Node
 from surehook.delivery.pump import Pump
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.clock import Clock
-from surehook.ports.handoff import Broker, Handing
+from surehook.ports.handoff import Handing, LaneBroker
 from surehook.ports.ledger import Ledger
 from surehook.ports.telemetry import Telemetry
 
@@ -30,7 +30,7 @@ class Handoff:
     def __init__(
         self,
         *,
-        broker: Broker,
+        broker: LaneBroker,
         ledger: Ledger,
         handing: Handing,
         clock: Clock,

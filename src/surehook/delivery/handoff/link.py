@@ -24,7 +24,7 @@ from surehook.delivery.handoff.take import Take
 from surehook.delivery.loops import RetryPause
 from surehook.delivery.node import Node
 from surehook.ports.clock import Clock
-from surehook.ports.handoff import Broker, BrokerAway, Handing, LaneMarks, Line
+from surehook.ports.handoff import BrokerAway, Handing, LaneBroker, LaneConnection, LaneMarks
 from surehook.ports.telemetry import Telemetry
 
 RECONNECT_FIRST_S, RECONNECT_MOST_S = 0.1, 5.0
@@ -43,7 +43,7 @@ class Link:
         self,
         lane: Lane,
         *,
-        broker: Broker,
+        broker: LaneBroker,
         handing: Handing,
         clock: Clock,
         telemetry: Telemetry,
@@ -63,7 +63,7 @@ class Link:
         self._send = send
         self._prefetch = prefetch
         self._node = node
-        self._line: Line | None = None
+        self._line: LaneConnection | None = None
         self._lost_at = clock.boot()  # since when there is no line
         self._flowed_at = clock.boot()  # when the lane's last watermark came, as far as we know
         # since when a watermark that was sent has not come, and none before it
@@ -136,7 +136,7 @@ class Link:
                 self.take.line_lost()
             await line.close()
 
-    async def _serve(self, line: Line) -> str:
+    async def _serve(self, line: LaneConnection) -> str:
         work = [
             asyncio.ensure_future(line.lost()),
             asyncio.ensure_future(self._sending(line)),
@@ -150,7 +150,7 @@ class Link:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
 
-    async def _sending(self, line: Line) -> str:
+    async def _sending(self, line: LaneConnection) -> str:
         try:
             await self._send.run(line, self.lane)
         except BrokerAway as error:

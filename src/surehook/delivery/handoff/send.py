@@ -14,7 +14,7 @@ from itertools import islice
 from surehook.core import parcel
 from surehook.core.model import LANES, Lane
 from surehook.ports.clock import Clock
-from surehook.ports.handoff import Line
+from surehook.ports.handoff import LaneConnection
 
 # Ids of one lane that wait for the broker: 0.4 MB, about half a second of a fast node. Each lane has its own, so that a
 # queue that confirms nothing leaves the other one alone.
@@ -75,7 +75,7 @@ class Send:
 
     # -- and sent ---------------------------------------------------------------------------------------
 
-    async def run(self, line: Line, lane: Lane) -> None:
+    async def run(self, line: LaneConnection, lane: Lane) -> None:
         """Send what waits, for as long as the line holds. Raises BrokerAway; what was not confirmed stays."""
         waiting, more = self._lines[lane], self._more[lane]
         while True:

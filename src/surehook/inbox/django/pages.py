@@ -127,7 +127,7 @@ class ConflictView(Struct, frozen=True):
     body: str | None
 
 
-class Page(Struct, frozen=True):
+class ShownEvent(Struct, frozen=True):
     """One event as its page shows it; url, headers and body are None after their retention."""
 
     event: EventRow
@@ -140,7 +140,7 @@ class Page(Struct, frozen=True):
     conflicts: list[ConflictView]
 
 
-def event(inbox: Inbox, event_id: bytes) -> Page | None:
+def event(inbox: Inbox, event_id: bytes) -> ShownEvent | None:
     """None: there is no event of this id."""
     found = inbox.show(ids.text(PREFIX, event_id))
     if found is None:
@@ -150,7 +150,7 @@ def event(inbox: Inbox, event_id: bytes) -> Page | None:
         for name in EventRow.__struct_fields__
         if name != "error" and (value := getattr(found.event, name)) not in (None, "")
     ]
-    return Page(
+    return ShownEvent(
         event=found.event,
         facts=facts,
         url=None if found.url is None else redact.url(found.url),

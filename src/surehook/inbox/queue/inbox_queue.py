@@ -14,7 +14,7 @@ from surehook.inbox.queue.port import Broker, Length
 from surehook.inbox.queue.publisher import Publisher
 from surehook.inbox.queue.threads import BlockingPublisher
 from surehook.inbox.queue.trouble import QueueTrouble
-from surehook.inbox.receive import Taken
+from surehook.inbox.receive import BelievedRequest
 from surehook.inbox.trouble import Trouble
 from surehook.inbox.watch import Watch
 
@@ -41,13 +41,13 @@ class InboxQueue:
     def __bool__(self) -> bool:
         return self.broker is not None
 
-    def confirmed(self, taken: Taken) -> bool:
+    def confirmed(self, taken: BelievedRequest) -> bool:
         """Put a request into the queue; True: it is there for sure, and may be answered. Raises Overloaded."""
         if not self._is_for(taken):
             return False
         return self._counted(taken, self._blocking.confirmed(taken.request))
 
-    async def confirmed_async(self, taken: Taken) -> bool:
+    async def confirmed_async(self, taken: BelievedRequest) -> bool:
         """`confirmed` for callers in an event loop."""
         if not self._is_for(taken):
             return False
@@ -92,11 +92,11 @@ class InboxQueue:
     def close(self) -> None:
         self._blocking.close()
 
-    def _is_for(self, taken: Taken) -> bool:
+    def _is_for(self, taken: BelievedRequest) -> bool:
         """Tell whether a request may go by the queue. To refuse conflicts, the table has to be looked at before the answer."""
         return self.broker is not None and taken.source.on_conflict != "refuse"
 
-    def _counted(self, taken: Taken, is_in: bool) -> bool:
+    def _counted(self, taken: BelievedRequest, is_in: bool) -> bool:
         if is_in:
             self._watch.put_in_queue(taken.source.name)
         return is_in

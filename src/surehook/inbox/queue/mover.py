@@ -20,7 +20,7 @@ from surehook.inbox.queue.port import Broker, BrokerConsumer, Length, QueueMessa
 from surehook.inbox.queue.trouble import QueueTrouble
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.trouble import MOVING, Away, Trouble
-from surehook.ports.inbox import Request, StoreUnavailable
+from surehook.ports.inbox import StoredRequest, StoreUnavailable
 
 log = logging.getLogger("surehook.inbox")
 
@@ -31,15 +31,15 @@ REFUSED_MOST = 5  # times that the table refuses a message while it takes others
 LOOK_S = 10.0  # between two looks at how much waits
 _PASSING = (StoreUnavailable, Overloaded)  # says nothing of the request
 
-Store = Callable[[Sequence[Request]], Awaitable[list[StoreResult]]]
-Stored = Callable[[Request, StoredEvents], None]
+Store = Callable[[Sequence[StoredRequest]], Awaitable[list[StoreResult]]]
+Stored = Callable[[StoredRequest, StoredEvents], None]
 
 
 class PendingMessage(Struct, eq=False):
     """A taken message: the part of it that is not in the table yet, and how often that was refused."""
 
     message: QueueMessage
-    requests: list[Request]
+    requests: list[StoredRequest]
     refused: int = 0
     error: Exception | None = None
 
@@ -146,7 +146,7 @@ class Mover:
 
     def _settle(self, pending: PendingMessage, outcomes: Iterator[StoreResult]) -> int:
         """Keep what was not stored of a message; how much was."""
-        left: list[Request] = []
+        left: list[StoredRequest] = []
         pending.error = None
         for request in pending.requests:
             outcome = next(outcomes)

@@ -12,25 +12,25 @@ from typing import TypeVar
 
 import msgspec
 
-from surehook.ports.inbox import Request
+from surehook.ports.inbox import StoredRequest
 
 REQUESTS = 64  # in one message
 BYTES = 512 * 1024  # of bodies in one message; the last of them may go beyond it
 LARGE_BYTES = 256 * 1024  # a body beyond it goes to the table: brokers are made for small messages
 
 T = TypeVar("T")
-_decoder = msgspec.msgpack.Decoder(list[Request])
+_decoder = msgspec.msgpack.Decoder(list[StoredRequest])
 
 
 class Unreadable(Exception):
     """Bytes that no door of ours wrote."""
 
 
-def pack(requests: Sequence[Request]) -> bytes:
+def pack(requests: Sequence[StoredRequest]) -> bytes:
     return msgspec.msgpack.encode(requests)
 
 
-def unpack(body: bytes) -> list[Request]:
+def unpack(body: bytes) -> list[StoredRequest]:
     """Read a message. Raises Unreadable."""
     try:
         requests = _decoder.decode(body)

@@ -13,7 +13,7 @@ from surehook.inbox.group_commit import LoopBatches, Ticket
 from surehook.inbox.queue import packing
 from surehook.inbox.queue.port import Broker, BrokerPublisher, QueueAway
 from surehook.inbox.queue.trouble import QueueTrouble
-from surehook.ports.inbox import Request
+from surehook.ports.inbox import StoredRequest
 
 AWAY_S = (1.0, 10.0)  # first and longest time until it is tried again
 
@@ -34,7 +34,7 @@ class Publisher(LoopBatches):
         self._again_at = float("-inf")
         self._wait_s = AWAY_S[0]
 
-    async def confirmed(self, request: Request) -> bool:
+    async def confirmed(self, request: StoredRequest) -> bool:
         """Put a request into the queue; True: the broker has it for sure. Raises Overloaded: too many wait to hear that."""
         if len(request.body) > packing.LARGE_BYTES or not self._may_be_asked():
             return False

@@ -15,7 +15,7 @@ from surehook.inbox.group_commit import StoreResult
 from surehook.inbox.queue.mover import Mover, Store
 from surehook.inbox.queue.port import CONFIRM_S, CONNECT_S
 from surehook.inbox.queue.publisher import Publisher
-from surehook.ports.inbox import Request
+from surehook.ports.inbox import StoredRequest
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class BlockingPublisher:
         self._loop: asyncio.AbstractEventLoop
         self._publisher: Publisher
 
-    def confirmed(self, request: Request) -> bool:
+    def confirmed(self, request: StoredRequest) -> bool:
         """Put a request into the queue; True: the broker has it for sure. Raises Overloaded."""
         self._begin()
         answer = asyncio.run_coroutine_threadsafe(self._publisher.confirmed(request), self._loop)
@@ -74,7 +74,7 @@ class BlockingMover:
     """
 
     def __init__(
-        self, make: Callable[[Store], Mover], store: Callable[[Sequence[Request]], list[StoreResult]]
+        self, make: Callable[[Store], Mover], store: Callable[[Sequence[StoredRequest]], list[StoreResult]]
     ) -> None:
         self._make, self._store = make, store
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -122,7 +122,7 @@ class BlockingMover:
             with self._changing:
                 self._stop = lambda: None
 
-    async def _stored(self, requests: Sequence[Request]) -> list[StoreResult]:
+    async def _stored(self, requests: Sequence[StoredRequest]) -> list[StoreResult]:
         """Have the other thread store them."""
         outcomes = concurrent.futures.Future[list[StoreResult]]()
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from surehook.inbox.sql.bulk import Row, Rows, insert_rows
 from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.tables import conflicts, events, requests, runs
-from surehook.ports.inbox import Clash, Event, Request, Stored
+from surehook.ports.inbox import Clash, Stored, StoredEvent, StoredRequest
 
 _EVENT = (
     "id", "source", "tenant", "event_id", "type", "body_sha256", "request", "item", "received_at", "occurred_at", "sent_at",
@@ -34,14 +34,18 @@ CONFLICTS_PER_EVENT = 10
 
 
 def persist(
-    connection: Connection, given: Sequence[Request], *, careful: bool, bounds: StoreBounds | None = None
+    connection: Connection,
+    given: Sequence[StoredRequest],
+    *,
+    careful: bool,
+    bounds: StoreBounds | None = None,
 ) -> list[list[Stored]]:
     """See the port; `bounds` are told to PostgreSQL in the same statement."""
     standing = _look(connection, given) if careful else {}
     answers: list[list[Stored]] = []
-    new_events: list[tuple[Request, Event]] = []
-    other: list[tuple[Request, Event, bytes]] = []
-    kept: list[Request] = []
+    new_events: list[tuple[StoredRequest, StoredEvent]] = []
+    other: list[tuple[StoredRequest, StoredEvent, bytes]] = []
+    kept: list[StoredRequest] = []
     for request in given:
         ends = []
         for event in request.events:
@@ -65,7 +69,7 @@ def persist(
     return answers
 
 
-def _look(connection: Connection, given: Sequence[Request]) -> Standing:
+def _look(connection: Connection, given: Sequence[StoredRequest]) -> Standing:
     keys = sorted({event.key for request in given for event in request.events})
     columns = (events.c.source, events.c.tenant, events.c.event_id)
     found: Standing = {}
@@ -82,8 +86,8 @@ def _portions(keys: list[Any]) -> Iterator[list[Any]]:
 
 
 def _conflicting(
-    connection: Connection, other: Sequence[tuple[Request, Event, bytes]]
-) -> list[tuple[Request, Row]]:
+    connection: Connection, other: Sequence[tuple[StoredRequest, StoredEvent, bytes]]
+) -> list[tuple[StoredRequest, Row]]:
     """Choose the conflicts that are worth a row: bodies not seen before, up to the bound of each event."""
     seen: dict[bytes, set[bytes]] = {}
     rows = []
@@ -101,9 +105,9 @@ def _conflicting(
 
 def _write(
     connection: Connection,
-    kept: Sequence[Request],
-    new: Sequence[tuple[Request, Event]],
-    other: Sequence[tuple[Request, Row]],
+    kept: Sequence[StoredRequest],
+    new: Sequence[tuple[StoredRequest, StoredEvent]],
+    other: Sequence[tuple[StoredRequest, Row]],
     bounds: StoreBounds | None,
 ) -> None:
     try:
@@ -119,18 +123,18 @@ def _write(
         raise Clash(str(error.orig)) from error
 
 
-def _request(one: Request) -> Row:
+def _request(one: StoredRequest) -> Row:
     return (one.id, one.source, one.received_at, one.url, one.headers, one.body)
 
 
-def _event(request: Request, one: Event) -> Row:
+def _event(request: StoredRequest, one: StoredEvent) -> Row:
     return (
         one.id, one.source, one.tenant, one.event_id, one.type, one.body_sha256, request.id, one.item,
         request.received_at, one.occurred_at, one.sent_at, one.proven, one.key_id, one.schema_version, one.correlation_id,
     )  # fmt: skip
 
 
-def _run(request: Request, one: Event) -> Row:
+def _run(request: StoredRequest, one: StoredEvent) -> Row:
     """Make the first run of an event, which has the event's id."""
     at = request.received_at
     state, due_at = ("parked", None) if one.parked else ("accepted", at)

@@ -32,10 +32,10 @@ from surehook.ports.inbox import (
     Conflict,
     DocumentRow,
     Entry,
-    Request,
     Settlement,
     StepRow,
     Stored,
+    StoredRequest,
     StoreError,
 )
 from surehook.ports.inbox_depth import Depth
@@ -127,7 +127,7 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
 
-    def persist(self, requests: Sequence[Request], *, careful: bool) -> list[list[Stored]]:
+    def persist(self, requests: Sequence[StoredRequest], *, careful: bool) -> list[list[Stored]]:
         bounds = None
         if self._within_s is not None:
             bounds = StoreBounds.of(self._within_s)

@@ -18,9 +18,9 @@ from sqlalchemy import (
 )
 
 from surehook.ledgers import schema
-from surehook.ledgers.blocks import LATE_MAX, Group, Mark, Source
+from surehook.ledgers.blocks import LATE_MAX, BlockTable, Group, Mark
 from surehook.ledgers.common.indexes import LOWEST
-from surehook.ledgers.common.paging import Source as Rows
+from surehook.ledgers.common.paging import PageSource as Rows
 from surehook.ledgers.common.paging import Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps
 
@@ -41,7 +41,7 @@ class Spots(NamedTuple):
 
 
 def read(
-    source: Source,
+    source: BlockTable,
     values: Values,
     span: Span,
     listing: Select[Any],
@@ -78,7 +78,7 @@ def read(
     return Rows([*upper.found, *both.values()], max(late.lowest, blocks.lowest))
 
 
-def _marked(source: Source) -> Steps[Mark | None]:
+def _marked(source: BlockTable) -> Steps[Mark | None]:
     """Read the mark; None if so many rows have come since that walking is quicker."""
     row_number: ColumnElement[int] = literal_column(f"{source.name}.rowid")
     last = select(func.max(row_number)).select_from(schema.metadata.tables[source.name]).scalar_subquery()
@@ -87,7 +87,7 @@ def _marked(source: Source) -> Steps[Mark | None]:
     return None if upto == LOWEST or (newest or 0) - row > LATE_MAX else Mark(upto, row, turn)
 
 
-def _late(source: Source, mark: Mark, span: Span, listing: Select[Any]) -> Select[Any]:
+def _late(source: BlockTable, mark: Mark, span: Span, listing: Select[Any]) -> Select[Any]:
     """Select rows of a span that came after the mark's row number. `+` keeps SQLite from using the index of the key."""
     key: ColumnElement[bytes] = literal_column(f"+{source.name}.{source.key}", schema.Id)
     row_number: ColumnElement[int] = literal_column(f"{source.name}.rowid")
@@ -95,7 +95,7 @@ def _late(source: Source, mark: Mark, span: Span, listing: Select[Any]) -> Selec
     return listing.where(row_number > mark.row, key >= low, key < high).order_by(key.desc())
 
 
-def _spots(source: Source, values: Values, span: Span) -> Steps[Spots]:
+def _spots(source: BlockTable, values: Values, span: Span) -> Steps[Spots]:
     """Find the parts of a span in which all values occur, up to `BLOCKS_MAX` blocks. The span lies below the mark."""
     if span.low >= span.high:
         return Spots([], LOWEST)
@@ -118,7 +118,7 @@ def _spots(source: Source, values: Values, span: Span) -> Steps[Spots]:
     return Spots(_joined_up(blocks, span), LOWEST if is_all else max(blocks[-1].low, span.low))
 
 
-def _joined(source: Source, values: Values) -> tuple[FromClause, ColumnElement[int]]:
+def _joined(source: BlockTable, values: Values) -> tuple[FromClause, ColumnElement[int]]:
     """Join groups with the bits of every value. Also return the bits that all values share."""
     lines: FromClause = _group
     common: ColumnElement[int] | None = None

@@ -1,7 +1,7 @@
 """Changes of the configuration, as generators of statements (`statements.py`) for every SQL ledger.
 
 The ledger begins the transaction, makes sure that no other change runs beside it, and raises the version at each note. If
-the database refuses the data of a statement, the ledger throws `Refused` into the work.
+the database refuses the data of a statement, the ledger throws `DataRefused` into the work.
 
 Statements are plain text. Composing them with SQLAlchemy was a good part of the cost of a change, and each statement is a
 round trip (docs/design.md, "Configuration follows by differences").
@@ -19,7 +19,7 @@ from surehook.core.errors import Problem
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import changes as notes
 from surehook.ledgers.common import values
-from surehook.ledgers.common.statements import Changing, Note, Noted, Refused, Row, Statement
+from surehook.ledgers.common.statements import Changing, DataRefused, Note, Noted, Row, Statement
 from surehook.ports.registry import FOR_PEOPLE, ApiKey
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ def _change(
 def _written(table: str, statement: Statement | Noted) -> Changing[Sequence[Row]]:
     try:
         return (yield statement)
-    except Refused as error:
+    except DataRefused as error:
         raise Problem("unstorable", f"the database refuses this {table}: {error}") from error
 
 

@@ -22,7 +22,7 @@ from surehook.ledgers.common.conditions import IS_LAST, asks_beside, is_plain, o
 from surehook.ledgers.common.indexes import LOOKS_MAX, LOWEST, NO_INDEXES, ListIndexes
 from surehook.ledgers.common.paging import (
     OPEN_LOOKS_MAX,
-    Source,
+    PageSource,
     Span,
     above_and_below,
     instant_floor,
@@ -177,23 +177,23 @@ def _through_receipts(
 
 def _in_events(
     where: DeliveryFilter, chosen: through_events.Chosen, span: Span, lines: FromClause, limit: int
-) -> Steps[Source]:
+) -> Steps[PageSource]:
     """Read the last lines of chosen events."""
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*of_lines(where))
     its = chosen, span, listing, _line.c.delivery, _finished_view
     return (yield from through_events.read(*its, limit=limit))
 
 
-def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[Source]:
+def _open_ones(where: DeliveryFilter, span: Span, limit: int) -> Steps[PageSource]:
     key: ColumnElement[bytes] = _open.c.id
     lowest = yield from look_down(key, span, rows=LOOKS_MAX if asks_beside(where) else OPEN_LOOKS_MAX)
     conditions = [*span.cut(low=lowest).of(key), *of_open(where)]
     listing = select(*_OPEN_COLUMNS).select_from(_OPEN).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
-    return Source.read([_open_view(row) for row in found], lowest, limit)
+    return PageSource.read([_open_view(row) for row in found], lowest, limit)
 
 
-def _finished(where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes) -> Steps[Source]:
+def _finished(where: DeliveryFilter, span: Span, limit: int, indexes: ListIndexes) -> Steps[PageSource]:
     """Read finished deliveries along the key, and from some id on along an index for the filter."""
     walk = _walk(where, indexes)
     values = _values(where)
@@ -213,7 +213,7 @@ def _led(
     limit: int,
     *,
     looks: int | None = LOOKS_MAX,
-) -> Steps[Source]:
+) -> Steps[PageSource]:
     """Read finished deliveries along a key, and along the index of `walk` from the id below which it is complete."""
     key, of_key = key_of
     if walk is None:
@@ -270,7 +270,7 @@ def _values(where: DeliveryFilter) -> Values:
 
 def _in_blocks(
     where: DeliveryFilter, values: Values, span: Span, lines: FromClause, limit: int
-) -> Steps[Source]:
+) -> Steps[PageSource]:
     """Read the last lines in blocks that may have some."""
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*of_lines(where))
     return (
@@ -287,13 +287,13 @@ def _finished_ones(
     limit: int,
     *,
     looks: int | None = LOOKS_MAX,
-) -> Steps[Source]:
+) -> Steps[PageSource]:
     """Read last lines among `lines`, walked along `key`."""
     lowest = yield from look_down(key, span, walk, rows=looks)
     conditions = [*span.cut(low=lowest).of(key), *walk, *of_lines(where)]
     listing = select(*_LINE_COLUMNS).select_from(lines).where(*conditions)
     found = yield listing.order_by(key.desc()).limit(limit + 1)
-    return Source.read([_finished_view(row) for row in found], lowest, limit)
+    return PageSource.read([_finished_view(row) for row in found], lowest, limit)
 
 
 def _span(where: DeliveryFilter, after: bytes | None) -> Span:

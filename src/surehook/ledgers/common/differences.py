@@ -15,7 +15,7 @@ _NOTE, _ENDPOINT, _SECRET = slice(1, 4), slice(4, 21), slice(21, 27)
 class Difference(NamedTuple):
     """The notes, and the endpoints they name that still exist, with their secrets, oldest first."""
 
-    noted: notes.Noted
+    noted: notes.ChangedRows
     endpoints: tuple[Endpoint, ...]
     secrets: tuple[Secret, ...]
 

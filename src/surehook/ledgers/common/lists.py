@@ -15,7 +15,7 @@ from surehook.ledgers.blocks import EVENTS
 from surehook.ledgers.common import blocks
 from surehook.ledgers.common.indexes import AHEAD_MS, HIGHEST, LOOKS_MAX, LOWEST, NO_INDEXES, ListIndexes
 from surehook.ledgers.common.paging import (
-    Source,
+    PageSource,
     Span,
     above_and_below,
     instant_floor,
@@ -62,27 +62,27 @@ def events(
     listing = _EVENTS.where(*rest)
     asked = _asked(where)
     its = {name: _event.c[name] == value for name, value in asked.items()}
-    sources: list[Source] = []
+    sources: list[PageSource] = []
     if where.idempotency_key is not None:
         # The last event of the key, while the key is stored: on PostgreSQL the event's day may have no index yet.
         is_its = _key.c.tenant == where.tenant, _key.c.key == where.idempotency_key
         for newest, expires_at in (yield select(_key.c.event, _key.c.expires_at).where(*is_its)):
             others = [condition for name, condition in its.items() if name != "idempotency_key"]
             found = yield listing.where(_event.c.id == newest, *span.of(_event.c.id), *others)
-            sources.append(Source.read([_made_event(row) for row in found], None, limit))
+            sources.append(PageSource.read([_made_event(row) for row in found], None, limit))
             # It took the key one key life before the expiry, and the event before it another one earlier. An id may be ahead.
             span = span.cut(high=instant_floor(expires_at - 2 * KEY_LIFE_MS + AHEAD_MS))
     led, upto = _led(asked, indexes.events)
     if indexes.blocks and set(asked) == {"subject"}:
         of_all = yield from of_every_tenant(asked["subject"], listing, span, limit=limit + 1)
         if of_all is not None:
-            return merged([Source.read([_made_event(row) for row in of_all], None, limit)], limit)
+            return merged([PageSource.read([_made_event(row) for row in of_all], None, limit)], limit)
     if indexes.blocks and asked and not led and "subject" not in asked:
         listing = listing.where(*its.values())
         source = yield from blocks.read(EVENTS, asked, span, listing, _event.c.id, _made_event, limit=limit)
         return merged([source], limit)
 
-    def walk(part: Span, along: Collection[str]) -> Steps[Source]:
+    def walk(part: Span, along: Collection[str]) -> Steps[PageSource]:
         conditions = [condition for name, condition in its.items() if name not in along]
         its_walk = [its[name] for name in along]
         rows = indexes.event_looks if led and not along else LOOKS_MAX
@@ -139,12 +139,12 @@ def _walk(
     limit: int,
     *,
     rows: int | None = LOOKS_MAX,
-) -> Steps[Source]:
+) -> Steps[PageSource]:
     """Read the rows of a listing along an index, in the order of their ids."""
     lowest = yield from look_down(key, span, along, rows=rows)
     conditions = [*span.cut(low=lowest).of(key), *along]
     found = yield listing.where(*conditions).order_by(key.desc()).limit(limit + 1)
-    return Source.read([made(row) for row in found], lowest, limit)
+    return PageSource.read([made(row) for row in found], lowest, limit)
 
 
 def _made_notice(row: Row) -> Notice:

@@ -57,7 +57,7 @@ def look_down(
     return found[0][0] if found else None
 
 
-class Source(NamedTuple):
+class PageSource(NamedTuple):
     """The values that one table contributes to a page, newest first, each with an `id`.
 
     Every match at or above `lowest` is in `found`; LOWEST: the table was read to its end.
@@ -67,28 +67,31 @@ class Source(NamedTuple):
     lowest: bytes
 
     @staticmethod
-    def read(found: list[Any], lowest: bytes | None, limit: int) -> Source:
+    def read(found: list[Any], lowest: bytes | None, limit: int) -> PageSource:
         """Make a source of up to `limit + 1` rows above `lowest`."""
         if len(found) > limit:
-            return Source(found, found[-1].id)
-        return Source(found, LOWEST if lowest is None else lowest)
+            return PageSource(found, found[-1].id)
+        return PageSource(found, LOWEST if lowest is None else lowest)
 
 
 def above_and_below(
-    span: Span, cut: bytes, above: Callable[[Span], Steps[Source]], below: Callable[[Span], Steps[Source]]
-) -> Steps[Source]:
+    span: Span,
+    cut: bytes,
+    above: Callable[[Span], Steps[PageSource]],
+    below: Callable[[Span], Steps[PageSource]],
+) -> Steps[PageSource]:
     """Read a span in two ways, from an id on and below it. The lower part follows if the upper one was read to its end."""
     upper, lower = span.cut(low=cut), span.cut(high=cut)
-    found = Source([], LOWEST)
+    found = PageSource([], LOWEST)
     if upper.low < upper.high:
         found = yield from above(upper)
     if found.lowest != LOWEST or lower.low >= lower.high:
         return found
     rest = yield from below(lower)
-    return Source(found.found + rest.found, rest.lowest)
+    return PageSource(found.found + rest.found, rest.lowest)
 
 
-def merged(sources: Sequence[Source], limit: int) -> Page:
+def merged(sources: Sequence[PageSource], limit: int) -> Page:
     """Merge sources to one page. Above the highest of their ends, all of them are complete."""
     lowest = max(source.lowest for source in sources)
     page = [one for source in sources for one in source.found if one.id >= lowest]

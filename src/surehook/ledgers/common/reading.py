@@ -10,7 +10,7 @@ from surehook.ports.registry import Page
 
 
 class ReadingMethods(Sessions):
-    """Implements the parts of `ports.reading.Reading` that every SQL ledger does alike."""
+    """Implements the parts of `ports.reading.LedgerReading` that every SQL ledger does alike."""
 
     async def event(self, event: bytes) -> Event | None:
         await self._import_lists()

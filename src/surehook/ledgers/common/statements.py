@@ -61,7 +61,7 @@ class Noted(NamedTuple):
     note: Note
 
 
-class Refused(Exception):
+class DataRefused(Exception):
     """Thrown into a change: the database does not accept the data of the statement it yielded."""
 
 

@@ -16,7 +16,7 @@ from surehook.core.receipt import Stage, rank
 from surehook.ledgers import schema
 from surehook.ledgers.common.conditions import told_code
 from surehook.ledgers.common.indexes import LOWEST
-from surehook.ledgers.common.paging import Source, Span, look_down
+from surehook.ledgers.common.paging import PageSource, Span, look_down
 from surehook.ledgers.common.steps import Again, Row, Steps
 from surehook.ledgers.common.subjects import of_every_tenant
 
@@ -153,7 +153,7 @@ def read(
     made: Callable[[Row], Any],
     *,
     limit: int,
-) -> Steps[Source]:
+) -> Steps[PageSource]:
     """Read a listing of deliveries in the chosen ranges, cut to a span."""
     of_one = listing.where(key >= _LOW, key < _HIGH).order_by(key.desc()).limit(limit + 1)
     found: list[Any] = []
@@ -163,7 +163,7 @@ def read(
             found += [made(row) for row in (yield Again(of_one, {"low": low, "high": high}))]
         if len(found) > limit:
             break
-    return Source.read(found, chosen.lowest, limit)
+    return PageSource.read(found, chosen.lowest, limit)
 
 
 def _newest_of(

@@ -16,10 +16,10 @@ from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.core.model import Delivery, Event
 from surehook.ledgers import changes as notes
+from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.postgres import columns
-from surehook.ledgers.postgres.errors import Unstorable
 from surehook.ledgers.postgres.nodes import check_fence
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import AcceptResult, Incoming, Taken
 
@@ -43,7 +43,7 @@ class Accepting:
         self._lag_ms = 0
 
     async def accept(
-        self, session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
+        self, session: PostgresSession, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
     ) -> AcceptResult:
         if not batch or self._lags(batch, now):
             return await self._with_care(session, batch, node=node, version=version, now=now)
@@ -59,7 +59,7 @@ class Accepting:
     # -- all new ----------------------------------------------------------------------------------------
 
     async def _at_once(
-        self, session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
+        self, session: PostgresSession, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
     ) -> AcceptResult:
         deliveries = [delivery for item in batch for delivery in item.deliveries]
         name = "accept"
@@ -79,7 +79,7 @@ class Accepting:
     # -- with care --------------------------------------------------------------------------------------
 
     async def _with_care(
-        self, session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
+        self, session: PostgresSession, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
     ) -> AcceptResult:
         async with session.writing():
             found = await session.rows(query("fence"), node)
@@ -90,7 +90,9 @@ class Accepting:
             taken = await self._take(session, batch, number, now)
         return AcceptResult(False, taken, newest)
 
-    async def _take(self, session: Session, batch: Sequence[Incoming], number: int, now: int) -> list[Taken]:
+    async def _take(
+        self, session: PostgresSession, batch: Sequence[Incoming], number: int, now: int
+    ) -> list[Taken]:
         """Take a batch. If it repeats itself or the server refuses it, take its halves, down to the single item refused."""
         if len(batch) > 1 and _repeats_itself(batch):
             return await self._take_halves(session, batch, number, now)
@@ -106,14 +108,14 @@ class Accepting:
         return taken
 
     async def _take_halves(
-        self, session: Session, batch: Sequence[Incoming], number: int, now: int
+        self, session: PostgresSession, batch: Sequence[Incoming], number: int, now: int
     ) -> list[Taken]:
         half = len(batch) // 2
         first = await self._take(session, batch[:half], number, now)
         return first + await self._take(session, batch[half:], number, now)
 
     async def _take_part(
-        self, session: Session, batch: Sequence[Incoming], number: int, now: int
+        self, session: PostgresSession, batch: Sequence[Incoming], number: int, now: int
     ) -> list[Taken]:
         """Write the new items of a batch in which no key and no id comes twice, and answer for all.
 
@@ -144,7 +146,7 @@ class Accepting:
                 taken.append(Taken(event.id, event.fan_out, True))
         return taken
 
-    async def _note_lag(self, session: Session, items: Sequence[Incoming]) -> None:
+    async def _note_lag(self, session: PostgresSession, items: Sequence[Incoming]) -> None:
         """Store the greatest lag of an acceptance behind its id's instant, rounded up to a power of two."""
         greatest = max((item.event.accepted_at - millis(item.event.id) for item in items), default=0)
         if greatest > self._lag_ms:
@@ -152,7 +154,7 @@ class Accepting:
             await session.run(query("raise_lag"), self._lag_ms)
 
 
-async def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:
+async def _is_concerned(session: PostgresSession, batch: Sequence[Incoming], since: int, newest: int) -> bool:
     if newest - since > notes.MEETINGS_MOST:
         return True
     found = await session.rows(query("noted_since"), since)
@@ -187,7 +189,9 @@ def _same_id(first: _First, event: Event, *, is_ours: bool) -> Taken:
     return Taken(first.event, first.fan_out, is_ours)
 
 
-async def _take_keys(session: Session, batch: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
+async def _take_keys(
+    session: PostgresSession, batch: Sequence[Incoming], now: int
+) -> dict[tuple[str, str], _First]:
     """Take the keys that nobody has, and return the first events of the others."""
     items = sorted([item for item in batch if item.event.idempotency_key is not None], key=_key_of)
     if not items:
@@ -203,7 +207,7 @@ async def _take_keys(session: Session, batch: Sequence[Incoming], now: int) -> d
     }
 
 
-async def _take_events(session: Session, items: Sequence[Incoming], now: int) -> dict[bytes, _First]:
+async def _take_events(session: PostgresSession, items: Sequence[Incoming], now: int) -> dict[bytes, _First]:
     """Write the events that do not exist, and return those that do."""
     events = sorted([item.event for item in items], key=lambda event: event.id)
     if not events:
@@ -217,20 +221,22 @@ async def _take_events(session: Session, items: Sequence[Incoming], now: int) ->
     return {row[0]: _First(*row) for row in found}
 
 
-async def _born(session: Session, given: Sequence[Incoming]) -> set[bytes]:
+async def _born(session: PostgresSession, given: Sequence[Incoming]) -> set[bytes]:
     """Return the ids of the items' deliveries that exist, or existed."""
     asked = [delivery.id for item in given for delivery in item.deliveries]
     return {row[0] for row in await session.rows(query("born"), asked)} if asked else set()
 
 
-async def _write_deliveries(session: Session, items: Sequence[Incoming], number: int, now: int) -> None:
+async def _write_deliveries(
+    session: PostgresSession, items: Sequence[Incoming], number: int, now: int
+) -> None:
     deliveries: list[Delivery] = [delivery for item in items for delivery in item.deliveries]
     if deliveries:
         parameters = await columns.of_deliveries(deliveries, now)
         await session.run(query("take_deliveries"), now, number, *parameters)
 
 
-async def _drop_keys(session: Session, items: Sequence[Incoming]) -> None:
+async def _drop_keys(session: PostgresSession, items: Sequence[Incoming]) -> None:
     """Give back the keys of items that turned out to be known events."""
     keyed = [item for item in items if item.event.idempotency_key is not None]
     if keyed:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import astuple
 
 from surehook.core.model import BreakerRow
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 
-async def keep_breakers(session: Session, breakers: Iterable[BreakerRow]) -> None:
+async def keep_breakers(session: PostgresSession, breakers: Iterable[BreakerRow]) -> None:
     """Write changes. The last one of each breaker wins, and keys are sorted so that no two writers deadlock."""
     last = {(row.tenant, row.key): row for row in breakers}
     rows = [last[key] for key in sorted(last)]
@@ -26,7 +26,7 @@ async def keep_breakers(session: Session, breakers: Iterable[BreakerRow]) -> Non
         await session.run(query("breakers_keep"), *map(list, zip(*others, strict=True)))
 
 
-async def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:
+async def breakers(session: PostgresSession, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:
     rows = list(await session.rows(query("breakers")))
     if asked:
         rows += await session.rows(query("breaker_closings"), *map(list, zip(*asked, strict=True)))

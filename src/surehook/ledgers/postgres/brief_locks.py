@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from surehook.core.errors import LedgerUnavailable
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 
 LOCK_WAIT_MS = 100
 LOCK_NOT_AVAILABLE = "55P03"
@@ -19,7 +19,9 @@ LOCK_NOT_AVAILABLE = "55P03"
 LOCK_REST_S = 0.5
 
 
-async def in_brief_locks(session: Session, work: Callable[[], Awaitable[None]], *, tries: int) -> bool:
+async def in_brief_locks(
+    session: PostgresSession, work: Callable[[], Awaitable[None]], *, tries: int
+) -> bool:
     """Run the work in one transaction; False if its locks could not be had in so many attempts."""
     for attempt in range(tries):
         if attempt:

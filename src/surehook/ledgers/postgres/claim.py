@@ -18,7 +18,7 @@ from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.postgres.lookback import PARKED_MOST_S, LookBack
 from surehook.ledgers.postgres.marks import SLACK_MS, Marks
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.stray_notes import note_ready
 from surehook.ledgers.postgres.strays import Strays
@@ -28,7 +28,7 @@ _END = b"\xff" * 16
 
 
 async def claim(
-    session: Session,
+    session: PostgresSession,
     marks: Marks,
     strays: Strays[int],
     lane: Lane,
@@ -70,7 +70,7 @@ async def _more(leased: list[Delivery], work: Awaitable[list[Delivery]]) -> list
 
 
 async def _claim_on(
-    session: Session,
+    session: PostgresSession,
     marks: Marks,
     strays: Strays[int],
     lane: Lane,
@@ -91,13 +91,13 @@ async def _claim_on(
     return leased
 
 
-async def next_due(session: Session, marks: Marks, lane: Lane) -> int | None:
+async def next_due(session: PostgresSession, marks: Marks, lane: Lane) -> int | None:
     due: int | None = await session.value(query("next_due"), lane, marks.at(lane))
     return due
 
 
 async def claim_ids(
-    session: Session, ids: Sequence[bytes], *, node: bytes, now: int, size: int
+    session: PostgresSession, ids: Sequence[bytes], *, node: bytes, now: int, size: int
 ) -> ClaimedIds:
     asked = list(dict.fromkeys(ids))
     rows = await session.change(query("claim_ids"), node, asked, now, size)
@@ -132,7 +132,7 @@ class Parked:
 
     async def unpark(
         self,
-        session: Session,
+        session: PostgresSession,
         endpoint: bytes,
         reasons: Sequence[str],
         *,
@@ -193,7 +193,7 @@ class Parked:
         return position
 
     async def park(
-        self, session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
+        self, session: PostgresSession, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
     ) -> None:
         """Park rows. Rows before a position lower it."""
         try:
@@ -209,7 +209,7 @@ class Parked:
                     position.begin = min(position.begin, lowest[endpoint])
 
 
-async def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
+async def release(session: PostgresSession, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
     behind = [delivery.id for delivery in deliveries if delivery.due_at <= now]
     if not behind:
         check_fence(await session.change(query("release"), node, *_in_hand(deliveries)), node)

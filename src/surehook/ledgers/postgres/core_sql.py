@@ -15,14 +15,14 @@ from surehook.ledgers.common import configured, deliveries, lists  # noqa: F401
 from surehook.ledgers.common.compiling import Compiler
 from surehook.ledgers.common.statements import Row
 from surehook.ledgers.common.steps import Statement, Steps
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.steps import follow
 
 R = TypeVar("R")
 _compile = Compiler(PGDialect_asyncpg())  # type: ignore[no-untyped-call]
 
 
-async def look(session: Session, begin: Callable[[], Steps[R]]) -> R:
+async def look(session: PostgresSession, begin: Callable[[], Steps[R]]) -> R:
     """Read a list in one snapshot."""
     async with session.snapshot():
         return await follow(session, begin(), _rows)
@@ -34,6 +34,6 @@ def compiled(statement: Statement) -> tuple[str, list[Any]]:
     return form.string, [parameters[name] for name in form.positiontup or ()]
 
 
-async def _rows(session: Session, statement: Statement) -> Sequence[Row]:
+async def _rows(session: PostgresSession, statement: Statement) -> Sequence[Row]:
     sql, parameters = compiled(statement)
     return await session.rows(sql, *parameters)

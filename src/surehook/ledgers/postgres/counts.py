@@ -11,7 +11,7 @@ from typing import Any
 
 from surehook.core.model import LANES
 from surehook.ledgers.common.count_cache import CountCache
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.reading import LaneCount
 
@@ -19,11 +19,11 @@ from surehook.ports.reading import LaneCount
 SHARE = 50
 
 
-class Counts:
+class PostgresCounts:
     def __init__(self) -> None:
         self._cache = CountCache(share=SHARE)
 
-    async def lanes(self, session: Session, *, now: int) -> list[LaneCount]:
+    async def lanes(self, session: PostgresSession, *, now: int) -> list[LaneCount]:
         parked = [0 for _ in LANES]
         for row in await self._parked(session):
             parked[row["lane"]] += row["rows"]
@@ -44,19 +44,19 @@ class Counts:
             for lane in range(len(LANES))
         ]
 
-    async def parked(self, session: Session) -> dict[tuple[bytes, str], int]:
+    async def parked(self, session: PostgresSession) -> dict[tuple[bytes, str], int]:
         counts: dict[tuple[bytes, str], int] = {}
         for row in await self._parked(session):
             group = row["endpoint"], row["parked"]
             counts[group] = counts.get(group, 0) + row["rows"]
         return counts
 
-    async def dead_letters(self, session: Session) -> int:
+    async def dead_letters(self, session: PostgresSession) -> int:
         """Count dead letters. Triggers keep the count, so it agrees with lists and costs the same however many there are."""
         (row,) = await session.rows(query("count_dead_letters"))
         return int(row["rows"])
 
-    async def _parked(self, session: Session) -> Sequence[Any]:
+    async def _parked(self, session: PostgresSession) -> Sequence[Any]:
         return await self._counted("parked", lambda: session.rows(query("count_parked")))
 
     async def _counted(self, name: str, count: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 
-async def read_cursors(session: Session) -> dict[str, bytes]:
+async def read_cursors(session: PostgresSession) -> dict[str, bytes]:
     """Read the position of each walk that has one."""
     return {row["walk"]: row["place"] for row in await session.rows(query("retention_places"))}
 
 
-async def save_cursor(session: Session, walk: str, place: bytes) -> None:
+async def save_cursor(session: PostgresSession, walk: str, place: bytes) -> None:
     """Save a position in the transaction of the step that reached it."""
     await session.run(query("retention_place_keep"), walk, place)
 
 
-async def drop_cursors(session: Session, *walks: str) -> None:
+async def drop_cursors(session: PostgresSession, *walks: str) -> None:
     await session.run(query("retention_place_drop"), list(walks))
 
 
@@ -27,7 +27,7 @@ class Cursors:
         self._written: dict[str, bytes] = {}
         self._now: dict[str, bytes] = {}
 
-    async def load(self, session: Session, *, shared: str) -> None:
+    async def load(self, session: PostgresSession, *, shared: str) -> None:
         """Load saved positions. Those of this process win, except for the walk `shared`, which all nodes continue."""
         self._written = await read_cursors(session)
         self._now.pop(shared, None)
@@ -36,7 +36,7 @@ class Cursors:
     def of(self, walk: str) -> bytes:
         return self._now.get(walk, b"")
 
-    async def move(self, session: Session, walk: str, place: bytes, *, apart_ms: int = 0) -> None:
+    async def move(self, session: PostgresSession, walk: str, place: bytes, *, apart_ms: int = 0) -> None:
         """Move a walk. Its position begins with an instant, and is saved once it has moved by `apart_ms`, or back."""
         self._now[walk] = place
         written = self._written.get(walk, b"")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from surehook.core.instants import DAY_MS
 from surehook.ledgers.postgres.partitions import TABLES, first_id
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 # A day with fewer bytes is pruned row by row: that takes seconds, and blocks nobody.
@@ -43,7 +43,7 @@ class Day(NamedTuple):
         return (self.number + 1) * DAY_MS <= instant
 
 
-async def days(session: Session) -> list[Day]:
+async def days(session: PostgresSession) -> list[Day]:
     """List the days that have partitions, oldest first."""
     found: dict[int, Day] = {}
     for row in await session.rows(query("partitions"), list(TABLES)):

@@ -10,13 +10,13 @@ from surehook.ledgers.common.aged import WALK_ROWS, AgedWalk, ceiling
 from surehook.ledgers.endpoint_walks import EndpointCursors
 from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.rows import deliveries_of
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
 
 async def end(
-    session: Session,
+    session: PostgresSession,
     deliveries: Sequence[Delivery],
     *,
     state: str,
@@ -46,7 +46,7 @@ async def end(
 
 
 async def _end(
-    session: Session,
+    session: PostgresSession,
     ids: Sequence[bytes],
     expected: Sequence[tuple[int | None, int | None]],
     *,
@@ -63,7 +63,7 @@ async def _end(
     }
 
 
-class EndpointWalks:
+class PostgresEndpointWalks:
     """Cancels an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
 
     The position of each walk is kept between calls. A walk that has come to the end starts over, until a whole one finds
@@ -74,7 +74,7 @@ class EndpointWalks:
         self.cursors = EndpointCursors()
 
     async def step(
-        self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int
+        self, session: PostgresSession, endpoint: bytes, *, reason: str, limit: int, now: int
     ) -> int | None:
         """Cancel up to `limit` of the next rows, and return how many; 0: none is left; None: call again."""
         place, found, _ = self.cursors.of(endpoint, now)
@@ -94,17 +94,17 @@ class EndpointWalks:
         )
 
 
-async def unheld_endpoints(session: Session, after: bytes) -> tuple[list[bytes], bytes | None]:
+async def unheld_endpoints(session: PostgresSession, after: bytes) -> tuple[list[bytes], bytes | None]:
     found = await session.row(query("unheld_endpoints"), after, WALK_ROWS)
     assert found is not None
     return found["endpoints"], found["last"]
 
 
-async def parked_groups(session: Session) -> list[ParkedGroup]:
+async def parked_groups(session: PostgresSession) -> list[ParkedGroup]:
     return [ParkedGroup(*row) for row in await session.rows(query("parked_groups"))]
 
 
-async def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+async def parked_aged(session: PostgresSession, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
     if not groups:
         return AgedPage([], [])
     walk = AgedWalk(groups, limit)
@@ -124,12 +124,12 @@ async def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: i
     return AgedPage(rows, walk.rest)
 
 
-async def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:
+async def overdue(session: PostgresSession, *, now: int, limit: int) -> list[Delivery]:
     return deliveries_of(await session.rows(query("overdue"), now, limit))
 
 
 async def mark_overdue(
-    session: Session, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+    session: PostgresSession, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
 ) -> list[bytes]:
     asked = sorted({delivery.id for delivery in deliveries})
     async with session.writing():

@@ -17,6 +17,7 @@ import asyncio
 import asyncpg
 
 from surehook.core.errors import LedgerError, LedgerFull, LedgerUnavailable, said
+from surehook.ledgers.common.errors import Unstorable
 
 DEADLOCK, SERIALIZATION, DISK_FULL = "40P01", "40001", "53100"
 _DATA_CLASSES = ("22", "23", "54")
@@ -25,11 +26,7 @@ _LOST_CLASSES = ("08",)
 _LOST_CODES = frozenset(("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "53300"))
 
 
-class Unstorable(LedgerUnavailable):
-    """The database refuses the data of a statement. The caller splits the batch, or reports a Problem."""
-
-
-class Again(LedgerUnavailable):
+class TransactionConflict(LedgerUnavailable):
     """Two transactions conflicted, and this one was rolled back."""
 
 
@@ -58,7 +55,7 @@ def translated(error: BaseException) -> BaseException:
 def _of_server(error: asyncpg.PostgresError) -> LedgerUnavailable:
     code: str = getattr(error, "sqlstate", None) or ""
     if code in (DEADLOCK, SERIALIZATION):
-        return Again(f"the database asks to try again: {error}")
+        return TransactionConflict(f"the database asks to try again: {error}")
     if code == DISK_FULL:
         return LedgerFull(f"the database's disk is full: {error}")
     if code[:2] in _LOST_CLASSES or code in _LOST_CODES:

@@ -19,7 +19,7 @@ from surehook.core.model import LANES, Lane
 from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.postgres.lookback import LookBack
 from surehook.ledgers.postgres.nodes import check_fence
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.strays import Strays
 from surehook.ports.handoff import LaneMarks
@@ -31,7 +31,7 @@ SLACK_MS = 2 * SECOND_MS
 _BEGINNING = -(1 << 62)
 
 
-async def prepare(session: Session) -> None:
+async def prepare(session: PostgresSession) -> None:
     """Create the index if it is missing. Writers wait for that: on a long table once, for seconds."""
     if await session.value("select to_regclass($1::text)::text", INDEX):
         return
@@ -43,11 +43,11 @@ async def prepare(session: Session) -> None:
         )
 
 
-async def identity(session: Session) -> str:
+async def identity(session: PostgresSession) -> str:
     return await session.value(query("identity")) or ""
 
 
-async def lane_marks(session: Session, lane: Lane) -> LaneMarks:
+async def lane_marks(session: PostgresSession, lane: Lane) -> LaneMarks:
     found = await session.row(query("handing"), lane)
     assert found is not None, "the migration writes a row for each lane"
     return LaneMarks(found[0], found[1])
@@ -63,7 +63,7 @@ class Sweeping:
         self._strays = Strays((_BEGINNING, 1), self._lower)
 
     async def hand_over(
-        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
+        self, session: PostgresSession, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
     ) -> list[bytes] | None:
         state = await session.row(query("handing"), lane)
         assert state is not None
@@ -99,7 +99,7 @@ class Sweeping:
         self._from_mark[lane] = min(self._from_mark[lane], mark)
 
     async def _mark(
-        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
+        self, session: PostgresSession, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int
     ) -> list[bytes] | None:
         look_back = self._look_backs[lane]
         looks_back = look_back.begin()
@@ -122,16 +122,16 @@ class Sweeping:
         return ids
 
 
-async def end_epoch(session: Session, lane: Lane, *, node: bytes) -> int | None:
+async def end_epoch(session: PostgresSession, lane: Lane, *, node: bytes) -> int | None:
     found = await session.change(query("end_epoch"), node, lane)
     check_fence(found, node)
     ended: int | None = found[0][1]
     return ended
 
 
-async def record_watermark(session: Session, lane: Lane, epoch: int, *, node: bytes) -> None:
+async def record_watermark(session: PostgresSession, lane: Lane, epoch: int, *, node: bytes) -> None:
     check_fence(await session.change(query("record_watermark"), node, lane, epoch), node)
 
 
-async def resign(session: Session, lane: Lane, *, node: bytes) -> None:
+async def resign(session: PostgresSession, lane: Lane, *, node: bytes) -> None:
     check_fence(await session.change(query("resign"), node, lane), node)

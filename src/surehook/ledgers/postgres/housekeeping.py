@@ -8,9 +8,9 @@ from surehook.core.instants import MINUTE_MS
 from surehook.ledgers.postgres.days import Day, days
 from surehook.ledgers.postgres.indexing import index_one
 from surehook.ledgers.postgres.partitions import try_to_make_days
-from surehook.ledgers.postgres.prune import PRUNE_LOCK, Pruning, add_dead_letters_up
+from surehook.ledgers.postgres.prune import PRUNE_LOCK, PostgresPruning, add_dead_letters_up
 from surehook.ledgers.postgres.retention import drop_one_empty, retire_one
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 # Interval between looks for days to make and to index, and at their sizes: the catalog takes 5 ms of CPU.
@@ -21,14 +21,14 @@ class Housekeeper:
     """Prunes, makes the days to come, and indexes the days that are over."""
 
     def __init__(self) -> None:
-        self._walks = Pruning()
+        self._walks = PostgresPruning()
         self._days: list[Day] = []
         # The partitions that `_days` describes.
         self._days_are: str | None = None
         self._looked_at: int | None = None
 
     async def prune(
-        self, session: Session, *, events_before: int, bodies_before: int, limit: int, now: int
+        self, session: PostgresSession, *, events_before: int, bodies_before: int, limit: int, now: int
     ) -> int:
         """Prune up to `limit` rows, and return how many. One node at a time prunes; others have nothing to do.
 
@@ -56,7 +56,7 @@ class Housekeeper:
         finally:
             await session.value(query("unlock"), PRUNE_LOCK)
 
-    async def _days_there(self, session: Session, *, anew: bool) -> list[Day]:
+    async def _days_there(self, session: PostgresSession, *, anew: bool) -> list[Day]:
         """Return the days. Their sizes may be old, but not the list of partitions: another node may have dropped one."""
         there = await session.value(query("partitions_there"))
         if anew or there != self._days_are:
@@ -65,7 +65,7 @@ class Housekeeper:
 
     async def _prune_rows(
         self,
-        session: Session,
+        session: PostgresSession,
         days: Sequence[Day],
         events_before: int,
         bodies_before: int,

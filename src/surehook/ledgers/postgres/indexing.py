@@ -20,13 +20,13 @@ from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import HOUR_MS
 from surehook.ledgers.common.indexes import HIGHEST, LOWEST, ListIndexes
 from surehook.ledgers.postgres.partitions import TABLES, day_of, first_id
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 _IS_LAST = '"end" is not null'
 
 
-class Wanted(NamedTuple):
+class WantedIndex(NamedTuple):
     """An index by a column. `rows` is the condition of a partial one."""
 
     column: str
@@ -34,22 +34,22 @@ class Wanted(NamedTuple):
 
 
 _DEAD = "\"end\" = 'dead'"
-INDEXES: Mapping[str, Mapping[str, Wanted]] = {
+INDEXES: Mapping[str, Mapping[str, WantedIndex]] = {
     "attempt": {
-        "endpoint": Wanted("endpoint", _IS_LAST),
-        "tenant": Wanted("tenant", _IS_LAST),
-        "type": Wanted("type", _IS_LAST),
-        "outcome": Wanted("outcome", f"{_IS_LAST} and outcome <> 'delivered'"),
-        "end": Wanted("end", f"{_IS_LAST} and \"end\" <> 'delivered'"),
-        "dead endpoint": Wanted("endpoint", _DEAD),
-        "dead tenant": Wanted("tenant", _DEAD),
-        "dead type": Wanted("type", _DEAD),
+        "endpoint": WantedIndex("endpoint", _IS_LAST),
+        "tenant": WantedIndex("tenant", _IS_LAST),
+        "type": WantedIndex("type", _IS_LAST),
+        "outcome": WantedIndex("outcome", f"{_IS_LAST} and outcome <> 'delivered'"),
+        "end": WantedIndex("end", f"{_IS_LAST} and \"end\" <> 'delivered'"),
+        "dead endpoint": WantedIndex("endpoint", _DEAD),
+        "dead tenant": WantedIndex("tenant", _DEAD),
+        "dead type": WantedIndex("type", _DEAD),
     },
     "event": {
-        "tenant": Wanted("tenant", None),
-        "type": Wanted("type", None),
-        "subject": Wanted("subject", "subject is not null"),
-        "idempotency_key": Wanted("idempotency_key", "idempotency_key is not null"),
+        "tenant": WantedIndex("tenant", None),
+        "type": WantedIndex("type", None),
+        "subject": WantedIndex("subject", "subject is not null"),
+        "idempotency_key": WantedIndex("idempotency_key", "idempotency_key is not null"),
     },
 }
 RECEIPTS = "receipt_told"
@@ -81,7 +81,7 @@ class Partition(NamedTuple):
         return [one for one in INDEXES[self.table] if one not in self.indexes]
 
 
-async def list_indexes(session: Session) -> ListIndexes:
+async def list_indexes(session: PostgresSession) -> ListIndexes:
     """Read from the catalog which indexes lists can use."""
     partitions, receipts = await _there(session)
     below = {
@@ -111,7 +111,7 @@ def _first(partition: Partition) -> bytes:
     return LOWEST if partition.day is None else first_id(partition.day)
 
 
-async def index_one(session: Session, *, now: int) -> bool:
+async def index_one(session: PostgresSession, *, now: int) -> bool:
     """Index the newest day that is over and lacks indexes; False if there is none, or it cannot be indexed now."""
     partitions, receipts = await _there(session)
     if not receipts:
@@ -131,14 +131,14 @@ async def index_one(session: Session, *, now: int) -> bool:
     return True
 
 
-async def _there(session: Session) -> tuple[list[Partition], bool]:
+async def _there(session: PostgresSession) -> tuple[list[Partition], bool]:
     rows = await session.rows(query("indexed"))
     found = [Partition(row["name"], row["parent"], frozenset(row["indexes"]), row["bytes"]) for row in rows]
     partitions = [one for one in found if one.name.startswith((f"{one.table}_day_", f"{one.table}_kept"))]
     return partitions, any(one.table == "receipt" and "stage" in one.indexes for one in found)
 
 
-async def _make(session: Session, name: str, of: str) -> bool:
+async def _make(session: PostgresSession, name: str, of: str) -> bool:
     try:
         # Nobody waits for these statements, but they wait for all transactions that began before them, up to the time
         # limit. The first one drops an unfinished index.

@@ -24,7 +24,7 @@ from surehook.ledgers.postgres import (
 from surehook.ledgers.postgres import handing as handing_
 from surehook.ledgers.postgres import nodes as nodes_
 from surehook.ledgers.postgres.accept import Accepting
-from surehook.ledgers.postgres.counts import Counts
+from surehook.ledgers.postgres.counts import PostgresCounts
 from surehook.ledgers.postgres.housekeeping import Housekeeper
 from surehook.ledgers.postgres.reading import PostgresReading
 from surehook.ledgers.postgres.sessions import Work
@@ -47,7 +47,7 @@ from surehook.ports.receipts import PendingReceipt, ReceiptResult
 if TYPE_CHECKING:
     from surehook.ports.handoff import Handing
     from surehook.ports.ledger import Ledger
-    from surehook.ports.reading import Reading
+    from surehook.ports.reading import LedgerReading
     from surehook.ports.registry import Registry
 
 P = ParamSpec("P")
@@ -67,16 +67,16 @@ class PostgresLedger(PostgresReading, RegistryMethods):
         clock: Callable[[], float] = lookback.SECONDS,
     ) -> None:
         super().__init__(url, writers=writers, workers=workers, listers=listers, clock=clock)
-        self._counts = Counts()
+        self._counts = PostgresCounts()
         self._housekeeper = Housekeeper()
         self._accept = Accepting()
         self._marks = marks.Marks(clock)
         self._parked = claim.Parked(clock)
         self._strays = strays.Strays(marks.BEGINNING, self._lower)
-        self._others = others.Others(self._strays)
+        self._others = others.PostgresOthers(self._strays)
         self._held_from = nodes_.HeldFrom()
         self._sweeping = handing_.Sweeping(clock)
-        self._endpoint_walks = endings.EndpointWalks()
+        self._endpoint_walks = endings.PostgresEndpointWalks()
 
     # -- the life of a node -----------------------------------------------------------------------------
 
@@ -352,5 +352,5 @@ class PostgresLedger(PostgresReading, RegistryMethods):
 
 if TYPE_CHECKING:
 
-    def _keeps_the_ports(ledger: PostgresLedger) -> tuple[Ledger, Registry, Reading, Handing]:
+    def _keeps_the_ports(ledger: PostgresLedger) -> tuple[Ledger, Registry, LedgerReading, Handing]:
         return ledger, ledger, ledger, ledger

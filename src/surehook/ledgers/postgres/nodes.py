@@ -14,7 +14,7 @@ from typing import Any
 from surehook.core.errors import NodeEvicted
 from surehook.core.model import LANES, Delivery, NodeRow
 from surehook.ledgers.postgres.rows import sharing_bodies
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.stray_notes import note_ready
 from surehook.ports.ledger import Eviction
@@ -35,11 +35,11 @@ def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
     return [] if found[0][0] is None else sharing_bodies(found)
 
 
-async def enter(session: Session, node: NodeRow, *, now: int) -> None:
+async def enter(session: PostgresSession, node: NodeRow, *, now: int) -> None:
     await session.change(query("enter"), node.id, node.host, node.boot_id, node.pid, node.started_at, now)
 
 
-async def beat(session: Session, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
+async def beat(session: PostgresSession, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
     found = await session.change(query("beat"), node, counter, now)
     check_fence(found, node)
     counters = {row[0]: row[1] for row in found}
@@ -48,12 +48,12 @@ async def beat(session: Session, node: bytes, counter: int, *, now: int) -> dict
     return counters
 
 
-async def nodes(session: Session) -> list[NodeRow]:
+async def nodes(session: PostgresSession) -> list[NodeRow]:
     return [NodeRow(*row) for row in await session.rows(query("nodes"))]
 
 
 async def evict(
-    session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]
+    session: PostgresSession, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]
 ) -> tuple[Eviction, int | None]:
     """Evict nodes. Also return the earliest instant at which a freed row is due."""
     async with session.writing():
@@ -69,7 +69,7 @@ async def evict(
         return Eviction(sorted(row[1] for row in evicted), count), due_at
 
 
-async def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:
+async def free(session: PostgresSession, ids: Sequence[bytes], *, node: bytes, now: int) -> int | None:
     """Free these rows as an eviction would. Return the earliest instant at which one is due."""
     async with session.writing():
         found = await session.rows(query("free"), node, sorted(set(ids)), now)
@@ -102,11 +102,11 @@ class HeldFrom:
         """Forget the ids: nobody knows what was leased."""
         self._lowest.clear()
 
-    async def count(self, session: Session, node: bytes) -> int:
+    async def count(self, session: PostgresSession, node: bytes) -> int:
         count: int = await session.value(query("held_count"), node, BOTH_LANES, self._lowest.get(node, b""))
         return count
 
-    async def look(self, session: Session, node: bytes, *, limit: int) -> list[bytes]:
+    async def look(self, session: PostgresSession, node: bytes, *, limit: int) -> list[bytes]:
         before = self._lowest.get(node, b"")
         # What is leased during the look lowers it.
         self._lowest[node] = HIGHEST
@@ -119,7 +119,7 @@ class HeldFrom:
         return found
 
 
-async def time(session: Session) -> int:
+async def time(session: PostgresSession) -> int:
     """Read the server's clock."""
     millis: int = await session.value(query("time"))
     return millis

@@ -8,7 +8,7 @@ from surehook.ledgers.postgres import probe
 from surehook.ledgers.postgres.brief_locks import in_brief_locks
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
 from surehook.ledgers.postgres.partitions import try_to_make_days
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query, read_all
 
 KEY = "database_url"
@@ -18,7 +18,7 @@ MIGRATION_LOCK = 0x5375_7265_4D69
 MIGRATION_TRIES = 200
 
 
-async def open_database(session: Session, other: Session, *, url: str, now: int) -> list[str]:
+async def open_database(session: PostgresSession, other: PostgresSession, *, url: str, now: int) -> list[str]:
     """Check the server and migrate the schema. Return warnings; raises SettingsError if it cannot serve."""
     await probe.reach(session, url)
     await probe.check_pooler(session, other)
@@ -29,7 +29,7 @@ async def open_database(session: Session, other: Session, *, url: str, now: int)
     return warnings
 
 
-async def revision(session: Session) -> str | None:
+async def revision(session: PostgresSession) -> str | None:
     """Return the schema's revision; None for an empty database."""
     if not await session.value(query("has_revision")):
         foreign = await session.value(query("has_tables"))
@@ -44,7 +44,7 @@ async def revision(session: Session) -> str | None:
     return found
 
 
-async def migrate(session: Session) -> None:
+async def migrate(session: PostgresSession) -> None:
     """Bring the schema to its head, in one transaction under brief locks, so that nodes of the previous version work on.
 
     If the schema is at its head already, Alembic is not imported.
@@ -73,7 +73,7 @@ async def look(url: str, *, to_serve: bool = False) -> str | None:
 
     Raises SettingsError if it cannot be read or, with `to_serve`, if a server would refuse to start.
     """
-    session = Session(connect_to(url, "keep"), patience_s=PATIENCE_S["keep"])
+    session = PostgresSession(connect_to(url, "keep"), patience_s=PATIENCE_S["keep"])
     try:
         await probe.reach(session, url)
         if to_serve:

@@ -10,7 +10,7 @@ from surehook.core.model import Delivery, Lane
 from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.passes import Key, Passes
 from surehook.ledgers.postgres.nodes import leased_of
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.strays import Strays
 from surehook.ports.ledger import Skip, is_full
@@ -21,7 +21,7 @@ LOOK_ROWS = 5_000
 LOOKS = 40
 
 
-class Others:
+class PostgresOthers:
     """The positions of this node's claims."""
 
     def __init__(self, strays: Strays[int]) -> None:
@@ -30,7 +30,7 @@ class Others:
 
     async def claim(
         self,
-        session: Session,
+        session: PostgresSession,
         lane: Lane,
         *,
         node: bytes,

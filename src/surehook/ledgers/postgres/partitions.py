@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.instants import DAY_MS
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 # Days created ahead: for a week no node need be able to create tables.
@@ -38,7 +38,7 @@ def name(table: str, day: int) -> str:
     return f"{table}_day_{day}"
 
 
-async def make_days(session: Session, *, now: int) -> None:
+async def make_days(session: PostgresSession, *, now: int) -> None:
     """Create the missing partitions of the days around `now`."""
     today = day_of(now)
     wanted = {
@@ -51,11 +51,11 @@ async def make_days(session: Session, *, now: int) -> None:
         await _make(session, *missing)
 
 
-async def _there(session: Session, names: list[str]) -> set[str]:
+async def _there(session: PostgresSession, names: list[str]) -> set[str]:
     return {row[0] for row in await session.rows(query("days"), names)}
 
 
-async def _make(session: Session, table: str, day: int) -> None:
+async def _make(session: PostgresSession, table: str, day: int) -> None:
     made = name(table, day)
     low, high = first_id(day).hex(), first_id(day + 1).hex()
     key = TABLES[table]
@@ -77,7 +77,7 @@ async def _make(session: Session, table: str, day: int) -> None:
         )
 
 
-async def try_to_make_days(session: Session, *, now: int) -> bool:
+async def try_to_make_days(session: PostgresSession, *, now: int) -> bool:
     """Create the days if that is possible now. There is a week to do it in."""
     try:
         await make_days(session, now=now)

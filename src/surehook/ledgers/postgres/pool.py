@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from surehook.core.errors import LedgerUnavailable
-from surehook.ledgers.postgres.session import Connect, Session
+from surehook.ledgers.postgres.session import Connect, PostgresSession
 
 
 class Pool:
@@ -15,13 +15,13 @@ class Pool:
 
     def __init__(self, connect: Connect, *, size: int, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._sessions = [Session(connect, patience_s=patience_s) for _ in range(size)]
-        self._idle: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
+        self._sessions = [PostgresSession(connect, patience_s=patience_s) for _ in range(size)]
+        self._idle: asyncio.LifoQueue[PostgresSession] = asyncio.LifoQueue()
         for session in reversed(self._sessions):
             self._idle.put_nowait(session)
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Session]:
+    async def lend(self) -> AsyncIterator[PostgresSession]:
         """Lend a session to the block."""
         try:
             session = self._idle.get_nowait()
@@ -32,7 +32,7 @@ class Pool:
         finally:
             self._idle.put_nowait(session)
 
-    async def _wait(self) -> Session:
+    async def _wait(self) -> PostgresSession:
         try:
             async with asyncio.timeout(self._patience_s):
                 return await self._idle.get()

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import asyncpg
 
 from surehook.core.errors import LedgerUnavailable, SettingsError
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 KEY = "database_url"
@@ -33,7 +33,7 @@ POOLED_HINT = (
 _MIXED_UP = frozenset(("26000", "42P05", "08P01"))
 
 
-async def reach(session: Session, url: str) -> None:
+async def reach(session: PostgresSession, url: str) -> None:
     """Connect. Raises SettingsError with the cause."""
     try:
         await session.connected()
@@ -81,7 +81,7 @@ def _in_the_way(cause: BaseException | None, said: str, url: str) -> tuple[str, 
     return f"{where} cannot be used: {said}", "look whether it is a PostgreSQL server, and into its log"
 
 
-async def check_pooler(session: Session, other: Session) -> None:
+async def check_pooler(session: PostgresSession, other: PostgresSession) -> None:
     """Raise SettingsError if a pooler lends its connections per transaction."""
     try:
         shared = await _is_shared(session, other)
@@ -94,7 +94,7 @@ async def check_pooler(session: Session, other: Session) -> None:
         raise SettingsError(KEY, detail, hint=POOLED_HINT)
 
 
-async def _is_shared(session: Session, other: Session) -> bool:
+async def _is_shared(session: PostgresSession, other: PostgresSession) -> bool:
     connection = await session.connected()
     mine = await session.value(query("backend"))
     if connection.get_server_pid() == mine:
@@ -112,7 +112,7 @@ async def _is_shared(session: Session, other: Session) -> bool:
     return False
 
 
-async def check_server(session: Session) -> list[str]:
+async def check_server(session: PostgresSession) -> list[str]:
     """Check the server, and return warnings. Raises SettingsError if it cannot hold a ledger."""
     found = await session.row(query("server"))
     assert found is not None
@@ -136,7 +136,7 @@ async def check_server(session: Session) -> list[str]:
     return _warnings(found)
 
 
-async def _check_rights(session: Session, role: str) -> None:
+async def _check_rights(session: PostgresSession, role: str) -> None:
     """Check the role's rights: it creates tables at the start and each day, and must own those it partitions."""
     rights = await session.row(query("rights"))
     assert rights is not None

@@ -17,7 +17,7 @@ from surehook.core.limits import CLOSINGS_KEPT_MS
 from surehook.ledgers.common.indexes import AHEAD_MS
 from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.walks import (
     BODIES,
@@ -38,7 +38,7 @@ ADDED_UP_FROM = 500
 PRUNE_LOCK = 0x5375_7265_5072
 
 
-class Pruning:
+class PostgresPruning:
     """All walks, one after another, and then keys, notices and receipts."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Pruning:
 
     async def step(
         self,
-        session: Session,
+        session: PostgresSession,
         days: Sequence[Day],
         *,
         events_before: int,
@@ -84,7 +84,9 @@ class Pruning:
             self._stage = self._stage + 1 if self._stage <= len(kinds) else 0
         return removed, is_over and self._stage == 0
 
-    async def _prune_rest(self, session: Session, *, before: int, limit: int, now: int) -> tuple[int, bool]:
+    async def _prune_rest(
+        self, session: PostgresSession, *, before: int, limit: int, now: int
+    ) -> tuple[int, bool]:
         """Prune the rest in one statement, since every statement costs something each minute, even if nothing is old."""
         pages = (self._page, 0), (self._page + STEP_PAGES, 0)
         ((removed, there),) = await session.change(
@@ -100,7 +102,7 @@ class Pruning:
         return removed, True
 
 
-async def add_dead_letters_up(session: Session) -> None:
+async def add_dead_letters_up(session: PostgresSession) -> None:
     """Add up the changes of the count of dead letters if there are many."""
     if await session.value(query("many_dead_letter_changes"), ADDED_UP_FROM):
         await session.change(query("add_dead_letters_up"))

@@ -8,17 +8,17 @@ from surehook.core.errors import CommitUnknown
 from surehook.core.model import Delivery
 from surehook.ledgers.common.reading import ReadingMethods
 from surehook.ledgers.postgres import replays
-from surehook.ledgers.postgres.counts import Counts
+from surehook.ledgers.postgres.counts import PostgresCounts
 from surehook.ledgers.postgres.rows import open_delivery
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.sessions import PostgresSessions
 from surehook.ports.reading import LaneCount, ReplayJob, Room
 
 
 class PostgresReading(PostgresSessions, ReadingMethods):
-    """Implements `ports.reading.Reading`."""
+    """Implements `ports.reading.LedgerReading`."""
 
-    _counts: Counts
+    _counts: PostgresCounts
 
     async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
         return await self._read(open_delivery, delivery)
@@ -83,7 +83,7 @@ def _ready(deliveries: list[Delivery]) -> Iterator[tuple[bytes, int]]:
     return ((delivery.id, delivery.due_at) for delivery in deliveries if delivery.parked is None)
 
 
-async def _size_bytes(session: Session) -> int:
+async def _size_bytes(session: PostgresSession) -> int:
     """Return the size of the whole database, which should hold nothing else, from the sizes of its files."""
     (row,) = await session.rows("select pg_database_size(current_database()) as bytes")
     return int(row["bytes"])

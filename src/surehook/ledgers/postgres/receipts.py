@@ -9,12 +9,12 @@ from surehook.core.model import Notice, Settled
 from surehook.core.receipt import rank
 from surehook.core.receipt_message import Said
 from surehook.ledgers.postgres.notices import keep_notices
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 
-async def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
+async def wait(session: PostgresSession, settled: Sequence[Settled], now: int) -> None:
     """Begin the waits of a window, in its transaction."""
     waits = receipt_state.waits_of(settled)
     if waits:
@@ -22,7 +22,7 @@ async def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
 
 
 async def apply_receipts(
-    session: Session, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
+    session: PostgresSession, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
 ) -> ReceiptResult:
     async with session.writing():
         asked = [one.delivery for one in items], [one.event for one in items]
@@ -41,7 +41,7 @@ async def apply_receipts(
 
 
 async def _keep(
-    session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.ReceiptRow], now: int
+    session: PostgresSession, endpoint: bytes, rows: dict[bytes, receipt_state.ReceiptRow], now: int
 ) -> None:
     if not rows:
         return
@@ -58,12 +58,12 @@ async def _keep(
     )
 
 
-async def unfinalized(session: Session, *, now: int, limit: int) -> list[PendingReceipt]:
+async def unfinalized(session: PostgresSession, *, now: int, limit: int) -> list[PendingReceipt]:
     return [PendingReceipt(*row) for row in await session.rows(query("receipts_awaited"), now, limit)]
 
 
 async def mark_unfinalized(
-    session: Session, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
+    session: PostgresSession, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
 ) -> list[bytes]:
     keys = sorted((one.event, one.endpoint, one.delivery, one.finalize_by) for one in awaited)
     if not keys:

@@ -15,26 +15,26 @@ from collections.abc import Sequence
 from surehook.core.endpoint_health import after_window, applies_to, disabled_notice
 from surehook.core.model import (
     BreakerRow,
-    EndpointChange,
     EndpointHealth,
     Notice,
+    RecordedEndpoint,
     Settled,
 )
 from surehook.ledgers import history
 from surehook.ledgers.common.attempts import attempt
 from surehook.ledgers.postgres import columns
 from surehook.ledgers.postgres.breakers import keep_breakers
-from surehook.ledgers.postgres.errors import Again
+from surehook.ledgers.postgres.errors import TransactionConflict
 from surehook.ledgers.postgres.nodes import check_fence
 from surehook.ledgers.postgres.notices import keep_notices
 from surehook.ledgers.postgres.receipts import wait
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.ledger import Recorded
 
 
 async def record(
-    session: Session,
+    session: PostgresSession,
     settled: Sequence[Settled],
     *,
     node: bytes,
@@ -56,7 +56,7 @@ async def record(
 
 
 async def _record_all(
-    session: Session,
+    session: PostgresSession,
     settled: Sequence[Settled],
     repeated: list[bytes],
     *,
@@ -101,7 +101,7 @@ def _each_once(settled: Sequence[Settled]) -> tuple[Sequence[Settled], list[byte
 
 
 async def _sorted_out(
-    session: Session, settled: Sequence[Settled], done: list[bytes] | None
+    session: PostgresSession, settled: Sequence[Settled], done: list[bytes] | None
 ) -> tuple[list[bytes], bool]:
     """Return the rows that were lost, and True if the window was committed before. `done` is None if no row was missing."""
     if done is None:
@@ -118,8 +118,8 @@ async def _sorted_out(
 
 
 async def _update_endpoints(
-    session: Session, health: Sequence[EndpointHealth], now: int
-) -> list[EndpointChange]:
+    session: PostgresSession, health: Sequence[EndpointHealth], now: int
+) -> list[RecordedEndpoint]:
     """Update endpoints. Most windows are successes of endpoints without failures, and change nothing."""
     if not health:
         return []
@@ -149,7 +149,7 @@ async def _update_endpoints(
             notices.append(disabled_notice(change, tenant=tenant, now=now))
     if any(turned) and not may_change_status:
         # The next run sees it before it locks.
-        raise Again("other windows brought an endpoint to its limit meanwhile")
+        raise TransactionConflict("other windows brought an endpoint to its limit meanwhile")
     if changes:
         await session.run(
             query("endpoint_fold"),
@@ -166,7 +166,7 @@ async def _update_endpoints(
     return changes
 
 
-async def _may_change_status(session: Session, health: Sequence[EndpointHealth]) -> bool:
+async def _may_change_status(session: PostgresSession, health: Sequence[EndpointHealth]) -> bool:
     """Return True if this window would change the status of an endpoint, without locking any."""
     deciding = {one.endpoint: one for one in health if one.status is not None or one.limit is not None}
     if not deciding:
@@ -182,8 +182,8 @@ def _is_plain_success(health: EndpointHealth) -> bool:
     return health.succeeded and health.failures == 0 and health.status is None
 
 
-async def _as_they_are(session: Session, health: Sequence[EndpointHealth]) -> list[EndpointChange]:
+async def _as_they_are(session: PostgresSession, health: Sequence[EndpointHealth]) -> list[RecordedEndpoint]:
     if not health:
         return []
     found = await session.rows(query("endpoints_as_they_are"), [one.endpoint for one in health])
-    return [EndpointChange(*row) for row in found]
+    return [RecordedEndpoint(*row) for row in found]

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from surehook.core.model import Delivery
 from surehook.ledgers.common.replays import columns
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.reading import ReplayJob
 
 
-async def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
+async def dismiss(session: PostgresSession, delivery: bytes, *, note: str, now: int) -> bool:
     async with session.writing():
         was_there = await session.run(query("forget_dead_letters"), [delivery]) > 0
         if was_there:
@@ -24,7 +24,7 @@ async def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> 
     return was_there
 
 
-async def dismiss_again(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
+async def dismiss_again(session: PostgresSession, delivery: bytes, *, note: str, now: int) -> bool:
     """Dismiss a dead letter after a commit whose answer was lost."""
     if await session.value(query("dismissed"), delivery, note, now):
         return True
@@ -32,14 +32,24 @@ async def dismiss_again(session: Session, delivery: bytes, *, note: str, now: in
 
 
 async def resend(
-    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+    session: PostgresSession,
+    originals: Sequence[bytes],
+    replacements: Sequence[Delivery],
+    *,
+    now: int,
+    once: bool,
 ) -> list[bytes]:
     async with session.writing():
         return await _resend(session, originals, replacements, now=now, once=once)
 
 
 async def _resend(
-    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+    session: PostgresSession,
+    originals: Sequence[bytes],
+    replacements: Sequence[Delivery],
+    *,
+    now: int,
+    once: bool,
 ) -> list[bytes]:
     pairs = list(zip(originals, replacements, strict=True))
     # Of two requests for the same original the second waits, and sees the rows of the first.
@@ -65,7 +75,7 @@ async def _resend(
     return made
 
 
-async def _add(session: Session, fresh: Sequence[tuple[bytes, Delivery]], now: int) -> None:
+async def _add(session: PostgresSession, fresh: Sequence[tuple[bytes, Delivery]], now: int) -> None:
     if not fresh:
         return
     rows = [
@@ -81,16 +91,16 @@ async def _add(session: Session, fresh: Sequence[tuple[bytes, Delivery]], now: i
     await session.run(query("replayed"), list(links), list(links.values()), now)
 
 
-async def due_now(session: Session, delivery: bytes, *, now: int) -> bool:
+async def due_now(session: PostgresSession, delivery: bytes, *, now: int) -> bool:
     return bool(await session.change(query("due_now"), delivery, now))
 
 
-async def add_replay(session: Session, job: ReplayJob) -> None:
+async def add_replay(session: PostgresSession, job: ReplayJob) -> None:
     await session.change(query("replay_add"), *columns(job))
 
 
 async def advance_replay(
-    session: Session,
+    session: PostgresSession,
     before: ReplayJob,
     after: ReplayJob,
     originals: Sequence[bytes],

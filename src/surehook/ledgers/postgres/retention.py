@@ -16,14 +16,14 @@ from surehook.ledgers.postgres.brief_locks import in_brief_locks
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.partitions import DAYS_BEHIND, PARTITION_LOCK, day_of, name
 from surehook.ledgers.postgres.retiring import LOCK_TRIES, Dropping, Undressing
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 ROUND_MS = 60_000
 
 
 async def retire_one(
-    session: Session, days: Sequence[Day], *, events_before: int, bodies_before: int, now: int
+    session: PostgresSession, days: Sequence[Day], *, events_before: int, bodies_before: int, now: int
 ) -> bool:
     """Drop the oldest large day whose life is over, or its bodies; False if there is none, or it cannot be locked now."""
     for day in _over(days, now):
@@ -34,7 +34,9 @@ async def retire_one(
     return False
 
 
-async def drop_one_empty(session: Session, days: Sequence[Day], *, events_before: int, now: int) -> None:
+async def drop_one_empty(
+    session: PostgresSession, days: Sequence[Day], *, events_before: int, now: int
+) -> None:
     """Drop a day that has become empty, row by row. Each round checks one day in turn: checking all would cost more with each."""
     small = [day for day in _over(days, now) if not day.goes_whole and day.is_before(events_before)]
     if small and await _is_empty(session, day := small[now // ROUND_MS % len(small)]):
@@ -46,7 +48,7 @@ def _over(days: Sequence[Day], now: int) -> list[Day]:
     return [day for day in days if day.number < day_of(now) - DAYS_BEHIND]
 
 
-async def _drop(session: Session, day: Day, *, before: int) -> bool:
+async def _drop(session: PostgresSession, day: Day, *, before: int) -> bool:
     if not await Dropping().run(session, day, before=before):
         return False
     # Rows about histories that are gone.
@@ -56,14 +58,14 @@ async def _drop(session: Session, day: Day, *, before: int) -> bool:
     return True
 
 
-async def _is_empty(session: Session, day: Day) -> bool:
+async def _is_empty(session: PostgresSession, day: Day) -> bool:
     for table in day.tables:
         if await session.value(f"select exists (select 1 from {name(table, day.number)})"):
             return False
     return True
 
 
-async def _drop_empty(session: Session, day: Day) -> None:
+async def _drop_empty(session: PostgresSession, day: Day) -> None:
     async def drop() -> None:
         await session.value(query("lock"), PARTITION_LOCK)
         # In the order in which everybody locks them.

@@ -22,7 +22,7 @@ from surehook.ledgers.postgres.brief_locks import in_brief_locks
 from surehook.ledgers.postgres.cursors import drop_cursors, read_cursors, save_cursor
 from surehook.ledgers.postgres.days import BARE, KEPT, Day
 from surehook.ledgers.postgres.partitions import PARTITION_LOCK, TABLES, name
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 LOCK_TRIES = 5
@@ -48,7 +48,7 @@ class Retirement:
         self.tables = tables
         self.catch_up = catch_up
 
-    async def run(self, session: Session, day: Day, *, before: int) -> bool:
+    async def run(self, session: PostgresSession, day: Day, *, before: int) -> bool:
         """Begin or continue; False if the day cannot be locked now."""
         if not await self._begin(session, day, before):
             return False
@@ -68,13 +68,13 @@ class Retirement:
 
         return await _alone(session, swap)
 
-    async def _put(self, session: Session, table: str, day: Day) -> None:
+    async def _put(self, session: PostgresSession, table: str, day: Day) -> None:
         """Replace the dropped partition of a table by its copy."""
         await _attach(session, table, day, note=self.name)
 
     # -- the copies -------------------------------------------------------------------------------------
 
-    async def _begin(self, session: Session, day: Day, before: int) -> bool:
+    async def _begin(self, session: PostgresSession, day: Day, before: int) -> bool:
         """Create the tables for the copies and the triggers that note changes, unless valid ones exist."""
         noting = [*(name(table, day.number) for table in self.tables), "replayed"]
         (state,) = await session.rows(query("retiring_state"), noting)
@@ -121,7 +121,7 @@ class Retirement:
 
         return await in_brief_locks(session, begin, tries=LOCK_TRIES)
 
-    async def _copy(self, session: Session, day: Day, table: str, before: int) -> None:
+    async def _copy(self, session: PostgresSession, day: Day, table: str, before: int) -> None:
         """Copy the needed rows of a table, slice by slice of ids, from where the last call ended."""
         statement = _of(day, f"left_{self.name}_{table}")
         if "{columns}" in statement:
@@ -144,7 +144,7 @@ class Dropping(Retirement):
         # Histories first, since they decide which events are needed.
         super().__init__("drop", tables=("attempt", "event"), catch_up="left_drop_more")
 
-    async def _put(self, session: Session, table: str, day: Day) -> None:
+    async def _put(self, session: PostgresSession, table: str, day: Day) -> None:
         copy = _copy(table, day.number)
         many = f"select count(*) > {MOVED_ROWS} from (select 1 from {copy} limit {MOVED_ROWS + 1}) t"
         if await session.value(many):
@@ -163,7 +163,7 @@ class Undressing(Retirement):
     def __init__(self) -> None:
         super().__init__("bare", tables=("event",), catch_up="left_bare_more")
 
-    async def _put(self, session: Session, table: str, day: Day) -> None:
+    async def _put(self, session: PostgresSession, table: str, day: Day) -> None:
         await _attach(session, table, day, note=BARE)
 
 
@@ -175,14 +175,14 @@ def _of(day: Day, statement: str) -> str:
     return query(statement).replace("{day}", str(day.number))
 
 
-async def _note(session: Session, table: str, events: str, argument: str, *, when: str = "") -> None:
+async def _note(session: PostgresSession, table: str, events: str, argument: str, *, when: str = "") -> None:
     await session.say(
         f"create trigger retiring after {events} on {table} for each row {when} "
         f"execute function note_retiring{argument}"
     )
 
 
-async def _attach(session: Session, table: str, day: Day, *, note: str) -> None:
+async def _attach(session: PostgresSession, table: str, day: Day, *, note: str) -> None:
     copy, partition = _copy(table, day.number), name(table, day.number)
     low, high = (bound.hex() for bound in day.span)
     await session.say(
@@ -192,7 +192,7 @@ async def _attach(session: Session, table: str, day: Day, *, note: str) -> None:
     await session.say(f"comment on table {partition} is '{note}'")
 
 
-async def _alone(session: Session, swap: Callable[[], Awaitable[None]]) -> bool:
+async def _alone(session: PostgresSession, swap: Callable[[], Awaitable[None]]) -> bool:
     """Run `swap` in an exclusive transaction; False if the locks cannot be had soon."""
 
     async def alone() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 
@@ -16,7 +16,7 @@ def deliveries_of(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
     return [Delivery(*row) for row in rows]
 
 
-async def open_delivery(session: Session, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+async def open_delivery(session: PostgresSession, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
     """Read an unfinished delivery and its holder."""
     found = await session.row(query("open_delivery"), delivery)
     if found is None:

@@ -26,7 +26,7 @@ Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 RETRY_FIRST_S, RETRY_MOST_S = 0.05, 1.0
 
 
-class Session:
+class PostgresSession:
     """A connection and its state, for one task at a time.
 
     connect     makes a connection with all its settings

@@ -26,12 +26,12 @@ from surehook.ledgers.common.statements import Changing, Reading
 from surehook.ledgers.late import LateRows
 from surehook.ledgers.postgres import steps
 from surehook.ledgers.postgres.connecting import PATIENCE_S, Purpose, connect_to
-from surehook.ledgers.postgres.errors import Again
+from surehook.ledgers.postgres.errors import TransactionConflict
 from surehook.ledgers.postgres.indexing import list_indexes
 from surehook.ledgers.postgres.lookback import SECONDS
 from surehook.ledgers.postgres.opening import open_database
 from surehook.ledgers.postgres.pool import Pool
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.stray_notes import note_ready
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ LISTS = "surehook.ledgers.postgres.core_sql"
 # Our own statements never deadlock with each other; a stranger's may. Two deadlocks in a row are no accident.
 TRIES = 3
 
-Work = Callable[Concatenate[Session, P], Awaitable[R]]
+Work = Callable[Concatenate[PostgresSession, P], Awaitable[R]]
 
 
 class PostgresSessions(Sessions):
@@ -109,7 +109,7 @@ class PostgresSessions(Sessions):
             try:
                 async with pool.lend() as session:
                     return await work(session, *args, **kwargs)
-            except Again:
+            except TransactionConflict:
                 continue
         async with pool.lend() as session:
             return await work(session, *args, **kwargs)

@@ -9,20 +9,20 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.common.statements import (
     Changing,
     ChangingStep,
+    DataRefused,
     Note,
     Noted,
     Query,
     Reading,
     ReadingStep,
-    Refused,
     Row,
     Statement,
 )
-from surehook.ledgers.postgres.errors import Unstorable
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ports.registry import NOTES_KEPT
 
@@ -32,20 +32,20 @@ S = TypeVar("S")
 TEXTS_KEPT = 1_000
 
 
-async def read(session: Session, begin: Callable[[], Reading[R]]) -> R:
+async def read(session: PostgresSession, begin: Callable[[], Reading[R]]) -> R:
     return await follow(session, begin(), _read)
 
 
-async def read_page(session: Session, begin: Callable[[], Reading[R]]) -> R:
+async def read_page(session: PostgresSession, begin: Callable[[], Reading[R]]) -> R:
     """Read with all statements in one snapshot."""
     async with session.snapshot():
         return await follow(session, begin(), _read)
 
 
 async def follow(
-    session: Session,
+    session: PostgresSession,
     steps: Generator[S, Sequence[Row], R],
-    run: Callable[[Session, S], Awaitable[Sequence[Row]]],
+    run: Callable[[PostgresSession, S], Awaitable[Sequence[Row]]],
     *,
     begun: S | None = None,
     refusals: tuple[type[Exception], ...] = (),
@@ -53,7 +53,7 @@ async def follow(
     """Run the steps of some work, and return its answer.
 
     begun     the first step, if it was taken already
-    refusals  errors that are thrown into the work as `Refused`
+    refusals  errors that are thrown into the work as `DataRefused`
     """
     try:
         step = next(steps) if begun is None else begun
@@ -61,7 +61,7 @@ async def follow(
             try:
                 rows = await run(session, step)
             except refusals as error:
-                step = steps.throw(Refused(str(error)))
+                step = steps.throw(DataRefused(str(error)))
             else:
                 step = steps.send(rows)
     except StopIteration as end:
@@ -69,7 +69,7 @@ async def follow(
         return answer
 
 
-async def _read(session: Session, step: ReadingStep) -> Sequence[Row]:
+async def _read(session: PostgresSession, step: ReadingStep) -> Sequence[Row]:
     if isinstance(step, Statement):
         return await session.rows(_numbered(step.sql), *step.parameters)
     if isinstance(step, Query):
@@ -77,7 +77,7 @@ async def _read(session: Session, step: ReadingStep) -> Sequence[Row]:
     return await session.rows(query(step.name), step.keys)
 
 
-async def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
+async def change(session: PostgresSession, begin: Callable[[], Changing[R]]) -> R:
     """Change the configuration in one transaction, or in one statement. The lock on its one row makes changes take turns."""
     steps = begin()
     step = next(steps)
@@ -88,7 +88,7 @@ async def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
         return await follow(session, steps, _change, begun=step, refusals=(Unstorable,))
 
 
-async def _change(session: Session, step: ChangingStep) -> Sequence[Row]:
+async def _change(session: PostgresSession, step: ChangingStep) -> Sequence[Row]:
     if isinstance(step, Statement):
         return await session.rows(_numbered(step.sql), *step.parameters)
     if isinstance(step, Note):

@@ -23,7 +23,7 @@ from typing import Generic
 
 from surehook.core.model import LANES, Delivery, Lane
 from surehook.ledgers.postgres.nodes import check_fence, leased_of
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 from surehook.ledgers.postgres.under_way import Position, UnderWay, snapshot_of
 from surehook.ports.ledger import Skip
@@ -68,7 +68,7 @@ class Strays(Generic[Position]):
 
     async def take(
         self,
-        session: Session,
+        session: PostgresSession,
         lane: Lane,
         *,
         node: bytes,
@@ -86,7 +86,7 @@ class Strays(Generic[Position]):
         )  # fmt: skip
         return leased_of(rows, node)
 
-    async def look(self, session: Session, lane: Lane, *, place: Position) -> None:
+    async def look(self, session: PostgresSession, lane: Lane, *, place: Position) -> None:
         """Check for notes without a claim."""
         found = await session.row(query("strays_here"), lane, self._since[lane])
         assert found is not None
@@ -94,7 +94,7 @@ class Strays(Generic[Position]):
 
     async def hand_over(
         self,
-        session: Session,
+        session: PostgresSession,
         lane: Lane,
         *,
         node: bytes,

@@ -20,7 +20,7 @@ from surehook.ledgers.common.indexes import AHEAD_MS
 from surehook.ledgers.postgres.cursors import Cursors
 from surehook.ledgers.postgres.days import Day
 from surehook.ledgers.postgres.partitions import name
-from surehook.ledgers.postgres.session import Session
+from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 # Rows that one step looks at: some milliseconds.
@@ -39,7 +39,7 @@ KEPT_WALK = "kept"
 _SEQ = 8
 
 
-class Seen(NamedTuple):
+class LookResult(NamedTuple):
     """The result of a look: the number of rows, the position of the last one, and the keys of those to remove."""
 
     rows: int
@@ -47,27 +47,27 @@ class Seen(NamedTuple):
     old: list[bytes]
 
 
-class Kind(NamedTuple):
+class WalkedTable(NamedTuple):
     """The rows of `table` that a walk is about. The ledger stores its position under `name`."""
 
     name: str
     table: str
     # Takes a partition, the positions after and below which to look, and the instant before which rows are old.
-    look: Callable[[Session, str, bytes, bytes, int], Awaitable[Seen]]
-    remove: Callable[[Session, str, Sequence[bytes]], Awaitable[int]]
+    look: Callable[[PostgresSession, str, bytes, bytes, int], Awaitable[LookResult]]
+    remove: Callable[[PostgresSession, str, Sequence[bytes]], Awaitable[int]]
 
 
 class Fresh:
     """The first walk, of one kind."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: WalkedTable) -> None:
         self.kind = kind
         # The position in the middle of a round.
         self._at: bytes | None = None
         self._vain = 0
 
     async def step(
-        self, session: Session, days: Sequence[Day], cursors: Cursors, *, before: int, limit: int
+        self, session: PostgresSession, days: Sequence[Day], cursors: Cursors, *, before: int, limit: int
     ) -> tuple[int, bool]:
         """Remove some of the next rows. Return how many, and True at the end of a round."""
         settled, ceiling = floor(before - SETTLED_MS), _ceiling(before)
@@ -100,7 +100,13 @@ class Kept:
         self._is_within = False
 
     async def step(
-        self, session: Session, days: Sequence[Day], cursors: Cursors, *, befores: dict[Kind, int], limit: int
+        self,
+        session: PostgresSession,
+        days: Sequence[Day],
+        cursors: Cursors,
+        *,
+        befores: dict[WalkedTable, int],
+        limit: int,
     ) -> tuple[int, bool]:
         """Remove some of the next rows. Return how many, and True at the end of a round."""
         parts = [
@@ -149,11 +155,11 @@ def _key(number: int, day: Day | None) -> bytes:
     return bytes((number,)) + (0 if day is None else day.number).to_bytes(_KEY - 1, "big")
 
 
-def _is_walked(day: Day, kind: Kind) -> bool:
+def _is_walked(day: Day, kind: WalkedTable) -> bool:
     return kind.table in day.tables and not day.goes_whole
 
 
-def _next_day(days: Sequence[Day], kind: Kind, at: bytes, ceiling: bytes) -> Day | None:
+def _next_day(days: Sequence[Day], kind: WalkedTable, at: bytes, ceiling: bytes) -> Day | None:
     for day in days:
         if _is_walked(day, kind) and day.span[1] > at and day.span[0] < ceiling:
             return day
@@ -170,7 +176,7 @@ def _ceiling(before: int) -> bytes:
     return floor(before + AHEAD_MS)
 
 
-async def _remove(session: Session, kind: Kind, partition: str, keys: Sequence[bytes]) -> int:
+async def _remove(session: PostgresSession, kind: WalkedTable, partition: str, keys: Sequence[bytes]) -> int:
     if not keys:
         return 0
     async with session.writing():
@@ -181,48 +187,52 @@ async def _remove(session: Session, kind: Kind, partition: str, keys: Sequence[b
 
 
 async def _look_at_finished(
-    session: Session, partition: str, after: bytes, below: bytes, before: int
-) -> Seen:
+    session: PostgresSession, partition: str, after: bytes, below: bytes, before: int
+) -> LookResult:
     """Look at history rows, and find finished deliveries other than dead letters."""
     seq = int.from_bytes(after[16:], "big") if len(after) > 16 else -1
     parameters = (after[:16], min(seq, (1 << 63) - 1), below, before, STEP_ROWS)
     (row,) = await session.rows(_over(partition, "prune_finished"), *parameters)
     last = row["last"] + row["last_seq"].to_bytes(_SEQ, "big") if row["rows"] else after
-    return Seen(row["rows"], last, row["old"])
+    return LookResult(row["rows"], last, row["old"])
 
 
-async def _remove_finished(session: Session, partition: str, deliveries: Sequence[bytes]) -> int:
+async def _remove_finished(session: PostgresSession, partition: str, deliveries: Sequence[bytes]) -> int:
     await session.run(_over(partition, "prune_history"), deliveries)
     await session.run(query("prune_replayed"), deliveries)
     await session.run(query("prune_dismissed"), deliveries)
     return len(deliveries)
 
 
-async def _look_at_events(session: Session, partition: str, after: bytes, below: bytes, before: int) -> Seen:
+async def _look_at_events(
+    session: PostgresSession, partition: str, after: bytes, below: bytes, before: int
+) -> LookResult:
     return await _look_along(session, partition, after, below, before, bodies=False)
 
 
-async def _look_at_bodies(session: Session, partition: str, after: bytes, below: bytes, before: int) -> Seen:
+async def _look_at_bodies(
+    session: PostgresSession, partition: str, after: bytes, below: bytes, before: int
+) -> LookResult:
     return await _look_along(session, partition, after, below, before, bodies=True)
 
 
 async def _look_along(
-    session: Session, partition: str, after: bytes, below: bytes, before: int, *, bodies: bool
-) -> Seen:
+    session: PostgresSession, partition: str, after: bytes, below: bytes, before: int, *, bodies: bool
+) -> LookResult:
     statement = _over(partition, "prune_events")
     (row,) = await session.rows(statement, after[:16], below, before, bodies, STEP_ROWS)
-    return Seen(row["rows"], row["last"] or after, row["old"])
+    return LookResult(row["rows"], row["last"] or after, row["old"])
 
 
-async def _remove_events(session: Session, partition: str, events: Sequence[bytes]) -> int:
+async def _remove_events(session: PostgresSession, partition: str, events: Sequence[bytes]) -> int:
     return await _locked(session, partition, "prune_event", events)
 
 
-async def _remove_bodies(session: Session, partition: str, events: Sequence[bytes]) -> int:
+async def _remove_bodies(session: PostgresSession, partition: str, events: Sequence[bytes]) -> int:
     return await _locked(session, partition, "prune_body", events)
 
 
-async def _locked(session: Session, partition: str, remove: str, events: Sequence[bytes]) -> int:
+async def _locked(session: PostgresSession, partition: str, remove: str, events: Sequence[bytes]) -> int:
     """Lock events, and remove those that are still old: a new delivery may have come in between."""
     await session.rows(_over(partition, "prune_lock"), events)
     return await session.run(_over(partition, remove), events)
@@ -232,6 +242,6 @@ def _over(partition: str, statement: str) -> str:
     return query(statement).replace("{partition}", partition)
 
 
-FINISHED = Kind("stories", "attempt", _look_at_finished, _remove_finished)
-EVENTS = Kind("events", "event", _look_at_events, _remove_events)
-BODIES = Kind("bodies", "event", _look_at_bodies, _remove_bodies)
+FINISHED = WalkedTable("stories", "attempt", _look_at_finished, _remove_finished)
+EVENTS = WalkedTable("events", "event", _look_at_events, _remove_events)
+BODIES = WalkedTable("bodies", "event", _look_at_bodies, _remove_bodies)

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from surehook.core.ids import floor, millis
 from surehook.core.instants import DAY_MS
 from surehook.ledgers import changes as notes
+from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.sqlite.fan_out import MANY, write_deliveries
 from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.rows import run_batch
-from surehook.ledgers.sqlite.session import Session, Unstorable
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import Values, query
 from surehook.ledgers.sqlite.statements import batch as batch_statement
 from surehook.ports.ledger import AcceptResult, Incoming, Taken
@@ -34,7 +35,7 @@ class _First(NamedTuple):
 
 
 def accept(
-    session: Session, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
+    session: SqliteSession, batch: Sequence[Incoming], *, node: bytes, version: int, now: int
 ) -> AcceptResult:
     try:
         with session.writing():
@@ -53,14 +54,14 @@ def accept(
         return AcceptResult(False, taken, seen.version)
 
 
-def _is_concerned(session: Session, batch: Sequence[Incoming], since: int, newest: int) -> bool:
+def _is_concerned(session: SqliteSession, batch: Sequence[Incoming], since: int, newest: int) -> bool:
     if newest - since > notes.MEETINGS_MOST:
         return True
     found = session.rows(query("noted_since"), (since,))
     return notes.concern(found, batch, since=since, newest=newest)
 
 
-def _take_alone(session: Session, item: Incoming, node: int, now: int, lag_ms: int) -> Taken:
+def _take_alone(session: SqliteSession, item: Incoming, node: int, now: int, lag_ms: int) -> Taken:
     session.rows("savepoint item")
     try:
         (taken,) = _take(session, (item,), node, now, lag_ms, careful=True)
@@ -72,7 +73,7 @@ def _take_alone(session: Session, item: Incoming, node: int, now: int, lag_ms: i
 
 
 def _take(
-    session: Session, batch: Sequence[Incoming], node: int, now: int, lag_ms: int, *, careful: bool
+    session: SqliteSession, batch: Sequence[Incoming], node: int, now: int, lag_ms: int, *, careful: bool
 ) -> list[Taken]:
     """Write the new items and answer for all. `careful`: even our own ids may exist already."""
     doubtful = [item for item in batch if item.given or item.event.idempotency_key is not None or careful]
@@ -101,7 +102,7 @@ def _take(
 
 
 def _repeat(
-    session: Session, item: Incoming, keys: dict[tuple[str, str], _First], events: dict[bytes, _First]
+    session: SqliteSession, item: Incoming, keys: dict[tuple[str, str], _First], events: dict[bytes, _First]
 ) -> Taken | None:
     """Return the answer for an item that came before; None if it is new.
 
@@ -124,7 +125,7 @@ def _repeat(
     return Taken(there.event, there.fan_out, _is_ours(session, item))
 
 
-def _is_ours(session: Session, item: Incoming) -> bool:
+def _is_ours(session: SqliteSession, item: Incoming) -> bool:
     """Return True if existing rows were written by this very item, in a commit whose answer was lost.
 
     An id that we made belongs to nobody else. One that the publisher chose may come twice, but the ids of the deliveries
@@ -136,7 +137,7 @@ def _is_ours(session: Session, item: Incoming) -> bool:
     return any(session.rows(*piece) for piece in batch_statement("known_deliveries").pieces(ids))
 
 
-def _known_keys(session: Session, items: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
+def _known_keys(session: SqliteSession, items: Sequence[Incoming], now: int) -> dict[tuple[str, str], _First]:
     values: Values = []
     for item in items:
         if item.event.idempotency_key is not None:
@@ -148,7 +149,7 @@ def _known_keys(session: Session, items: Sequence[Incoming], now: int) -> dict[t
     return known
 
 
-def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _First]:
+def _known_events(session: SqliteSession, items: Sequence[Incoming]) -> dict[bytes, _First]:
     values: Values = [item.event.id for item in items]
     return {
         event: _First(event, tenant, digest, fan_out)
@@ -157,7 +158,7 @@ def _known_events(session: Session, items: Sequence[Incoming]) -> dict[bytes, _F
     }
 
 
-def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag_ms: int) -> None:
+def _write(session: SqliteSession, items: Sequence[Incoming], node: int, now: int, lag_ms: int) -> None:
     events: Values = []
     deliveries: Values = []
     many: list[Incoming] = []
@@ -189,7 +190,7 @@ def _write(session: Session, items: Sequence[Incoming], node: int, now: int, lag
         _raise_lag(session, items, lag_ms)
 
 
-def _write_keys(session: Session, items: Sequence[Incoming], now: int) -> None:
+def _write_keys(session: SqliteSession, items: Sequence[Incoming], now: int) -> None:
     values: Values = []
     for item in items:
         if item.event.idempotency_key is not None:
@@ -199,7 +200,7 @@ def _write_keys(session: Session, items: Sequence[Incoming], now: int) -> None:
         run_batch(session, "accept_keys", values)
 
 
-def _raise_lag(session: Session, items: Sequence[Incoming], lag_ms: int) -> None:
+def _raise_lag(session: SqliteSession, items: Sequence[Incoming], lag_ms: int) -> None:
     """Store the greatest lag of an acceptance behind its id's instant, rounded up to a power of two."""
     greatest = max(item.event.accepted_at - millis(item.event.id) for item in items)
     if greatest > lag_ms:

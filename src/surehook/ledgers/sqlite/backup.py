@@ -13,7 +13,7 @@ from pathlib import Path
 
 from surehook.core.errors import LedgerError, Problem
 from surehook.ledgers.sqlite.driver import Driver
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 
 
 def back_up(driver: Driver, source_path: str, destination: str) -> None:
@@ -40,7 +40,7 @@ def back_up(driver: Driver, source_path: str, destination: str) -> None:
 
 
 def _copy(driver: Driver, source_path: str, partial: str) -> None:
-    source, copy = Session(driver, source_path), Session(driver, partial)
+    source, copy = SqliteSession(driver, source_path), SqliteSession(driver, partial)
     try:
         source.connect(("query_only = on",))
         copy.connect(())

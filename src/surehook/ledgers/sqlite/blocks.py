@@ -14,10 +14,20 @@ from typing import Any, NamedTuple
 
 from msgspec import json
 
-from surehook.ledgers.blocks import BLOCK_ROWS, BLOCKS, EVENTS, IDS, LINES, SETTLE_ROWS, Group, Mark, Source
+from surehook.ledgers.blocks import (
+    BLOCK_ROWS,
+    BLOCKS,
+    EVENTS,
+    IDS,
+    LINES,
+    SETTLE_ROWS,
+    BlockTable,
+    Group,
+    Mark,
+)
 from surehook.ledgers.common.indexes import HIGHEST, LOWEST
 from surehook.ledgers.sqlite.rows import run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 
 # Row numbers that one step looks through.
@@ -40,10 +50,10 @@ class Stretch(NamedTuple):
     high: bytes
 
 
-class Step(NamedTuple):
+class BlockWrites(NamedTuple):
     """The writes of one step: the mark before and after it, groups to delete, a group to insert, and bits."""
 
-    source: Source
+    source: BlockTable
     before: Mark
     upto: bytes
     row: int
@@ -66,14 +76,14 @@ class Blocks:
         self._place = dict.fromkeys(_SOURCES, LOWEST)
         self._passes = dict.fromkeys(_SOURCES, 0)
         # The mark and the last row with which there was nothing to do.
-        self._seen: dict[Source, tuple[Mark, int]] = {}
+        self._seen: dict[BlockTable, tuple[Mark, int]] = {}
 
     def shrank(self) -> None:
         """Look for groups to merge: retention has removed rows."""
         for source, place in self._place.items():
             self._passes[source] = 1 if place == LOWEST else 2
 
-    def look(self, session: Session) -> Step | None:
+    def look(self, session: SqliteSession) -> BlockWrites | None:
         """Prepare the next step; None if there is nothing to do for now."""
         with session.snapshot():
             for source in _SOURCES:
@@ -92,7 +102,7 @@ class Blocks:
                     return step
         return None
 
-    def _next(self, session: Session, source: Source, mark: Mark) -> Step | None:
+    def _next(self, session: SqliteSession, source: BlockTable, mark: Mark) -> BlockWrites | None:
         """Make the next group if enough rows lie above it."""
         wanted = self._group_rows + self._settle_rows
         if _some(session, source, mark.upto, HIGHEST, wanted) < wanted:
@@ -104,7 +114,7 @@ class Blocks:
         made, end = rows[: self._group_rows], _hex(rows[self._group_rows][0])
         return self._made(source, mark, Stretch(mark.upto, end), made, upto=end)
 
-    def _merge(self, session: Session, source: Source) -> Step | None:
+    def _merge(self, session: SqliteSession, source: BlockTable) -> BlockWrites | None:
         """Merge two groups if their remaining rows fit into one. Each call looks at one pair."""
         if not self._passes[source]:
             return None
@@ -123,26 +133,26 @@ class Blocks:
 
     def _made(
         self,
-        source: Source,
+        source: BlockTable,
         mark: Mark,
         span: Stretch,
         rows: Rows,
         *,
         upto: bytes,
         gone: tuple[bytes, ...] = (),
-    ) -> Step:
+    ) -> BlockWrites:
         """Make the step that writes one group of these rows, which are all of the span."""
         cuts = [_hex(row[0]) for row in rows[self._block_rows :: self._block_rows]]
         group = Group((span.low, *cuts, span.high))
         found = _bits(source, ((span.low, at // self._block_rows, row) for at, row in enumerate(rows)))
-        return Step(source, mark, upto, mark.row, found, gone, group)
+        return BlockWrites(source, mark, upto, mark.row, found, gone, group)
 
 
-def mark_of(session: Session, source: Source) -> Mark:
+def mark_of(session: SqliteSession, source: BlockTable) -> Mark:
     return Mark(*session.rows(query("block_mark"), (source.name,))[0])
 
 
-def keep(session: Session, step: Step) -> bool:
+def keep(session: SqliteSession, step: BlockWrites) -> bool:
     """Write a step; False if row numbers were given back since its look."""
     name, before = step.source.name, step.before
     with session.writing():
@@ -158,28 +168,30 @@ def keep(session: Session, step: Step) -> bool:
     return is_as_seen
 
 
-def give_back(session: Session, source: Source, last_before: int) -> None:
+def give_back(session: SqliteSession, source: BlockTable, last_before: int) -> None:
     """Note in the same transaction that the newest rows were removed, so that reused row numbers are looked at again."""
     last = last_row(session, source)
     if last < last_before:
         session.run(query("block_turn"), (last, source.name))
 
 
-def last_row(session: Session, source: Source) -> int:
+def last_row(session: SqliteSession, source: BlockTable) -> int:
     """Return the number of the newest row."""
     return int(session.value(query(_SOURCES[source][2])))
 
 
-def _late(session: Session, source: Source, mark: Mark) -> Step | None:
+def _late(session: SqliteSession, source: BlockTable, mark: Mark) -> BlockWrites | None:
     """Make the step for rows that came after the mark's row number and lie below the mark."""
     upto = min(last_row(session, source), mark.row + LATE_ROWS)
     if upto <= mark.row:
         return None
     late = _read(session, source, (mark.row, upto, mark.upto), late=True)
-    return Step(source, mark, mark.upto, upto, _bits(source, _placed(session, source, late)))
+    return BlockWrites(source, mark, mark.upto, upto, _bits(source, _placed(session, source, late)))
 
 
-def _placed(session: Session, source: Source, rows: Rows) -> Iterator[tuple[bytes, int, Sequence[Any]]]:
+def _placed(
+    session: SqliteSession, source: BlockTable, rows: Rows
+) -> Iterator[tuple[bytes, int, Sequence[Any]]]:
     """Yield each row with its group and block."""
     group: Group | None = None
     for row in sorted(rows, key=lambda row: str(row[0])):
@@ -191,7 +203,7 @@ def _placed(session: Session, source: Source, rows: Rows) -> Iterator[tuple[byte
         yield group.edges[0], bisect_right(group.edges, id) - 1, row
 
 
-def _bits(source: Source, placed: Iterable[tuple[bytes, int, Sequence[Any]]]) -> Bits:
+def _bits(source: BlockTable, placed: Iterable[tuple[bytes, int, Sequence[Any]]]) -> Bits:
     """Compute the bits of rows. Ids are text here, and become bytes once per value."""
     bits: dict[tuple[bytes, str, str], int] = defaultdict(int)
     for first, block, (_, *values) in placed:
@@ -205,12 +217,14 @@ def _bits(source: Source, placed: Iterable[tuple[bytes, int, Sequence[Any]]]) ->
     }
 
 
-def _some(session: Session, source: Source, low: bytes, high: bytes, most: int) -> int:
+def _some(session: SqliteSession, source: BlockTable, low: bytes, high: bytes, most: int) -> int:
     """Count the rows of a span, up to `most`."""
     return int(session.value(query(_SOURCES[source][3]), (low, high, most)))
 
 
-def _read(session: Session, source: Source, parameters: tuple[Any, ...], *, late: bool = False) -> Rows:
+def _read(
+    session: SqliteSession, source: BlockTable, parameters: tuple[Any, ...], *, late: bool = False
+) -> Rows:
     """Read the id and the fields of each row."""
     rows: Rows = json.decode(session.value(query(_SOURCES[source][1 if late else 0]), parameters))
     return rows

@@ -13,7 +13,7 @@ from surehook.core.limits import EVENT_BODY_BYTES
 from surehook.core.model import Delivery, Lane
 from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.ledger import ClaimedIds
 
@@ -24,7 +24,7 @@ decode = json.Decoder(list[Any]).decode
 
 
 def claim(
-    session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
+    session: SqliteSession, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
 ) -> list[Delivery]:
     with session.writing():
         number = fence(session, node).number
@@ -32,7 +32,9 @@ def claim(
         return lease(session, up_to(session, found, size), number)
 
 
-def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int, size: int) -> ClaimedIds:
+def claim_ids(
+    session: SqliteSession, ids: Sequence[bytes], *, node: bytes, now: int, size: int
+) -> ClaimedIds:
     with session.writing():
         number = fence(session, node).number
         asked = list(dict.fromkeys(ids))
@@ -43,7 +45,7 @@ def claim_ids(session: Session, ids: Sequence[bytes], *, node: bytes, now: int, 
 
 
 def unpark(
-    session: Session,
+    session: SqliteSession,
     endpoint: bytes,
     reasons: Sequence[str],
     *,
@@ -69,24 +71,26 @@ def unpark(
         return read_deliveries(session, ids)
 
 
-def park(session: Session, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int) -> None:
+def park(
+    session: SqliteSession, deliveries: Sequence[Delivery], reason: str, *, node: bytes, now: int
+) -> None:
     with session.writing():
         number = fence(session, node).number
         run_batch(session, "park", _in_hand(deliveries), before=(reason, now), after=(number,))
 
 
-def release(session: Session, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
+def release(session: SqliteSession, deliveries: Sequence[Delivery], *, node: bytes, now: int) -> None:
     with session.writing():
         number = fence(session, node).number
         run_batch(session, "release", _in_hand(deliveries), after=(number,))
 
 
-def next_due(session: Session, lane: Lane) -> int | None:
+def next_due(session: SqliteSession, lane: Lane) -> int | None:
     found: int | None = session.value(query("next_due"), (lane,))
     return found
 
 
-def up_to(session: Session, ids: list[bytes], size: int) -> list[bytes]:
+def up_to(session: SqliteSession, ids: list[bytes], size: int) -> list[bytes]:
     """Return the first ids whose bodies together reach `size` bytes; the body of an event counts once."""
     if len(ids) * BODY_MOST <= size:
         return ids
@@ -103,7 +107,7 @@ def up_to(session: Session, ids: list[bytes], size: int) -> list[bytes]:
     return ids[:kept]
 
 
-def lease(session: Session, ids: list[bytes], number: int) -> list[Delivery]:
+def lease(session: SqliteSession, ids: list[bytes], number: int) -> list[Delivery]:
     """Lease these rows to a node, and read them."""
     if not ids:
         return []

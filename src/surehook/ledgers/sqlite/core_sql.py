@@ -15,14 +15,14 @@ from surehook.ledgers.common import configured, deliveries, lists  # noqa: F401
 from surehook.ledgers.common.compiling import Compiler
 from surehook.ledgers.common.statements import Row
 from surehook.ledgers.common.steps import Statement, Steps
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.steps import follow
 
 R = TypeVar("R")
 _compile = Compiler(SQLiteDialect(paramstyle="named"))
 
 
-def look(session: Session, begin: Callable[[], Steps[R]]) -> R:
+def look(session: SqliteSession, begin: Callable[[], Steps[R]]) -> R:
     """Read a list in one snapshot."""
     with session.snapshot():
         return follow(session, begin(), _rows)
@@ -34,5 +34,5 @@ def compiled(statement: Statement) -> tuple[str, dict[str, Any]]:
     return form.string, parameters
 
 
-def _rows(session: Session, statement: Statement) -> Sequence[Row]:
+def _rows(session: SqliteSession, statement: Statement) -> Sequence[Row]:
     return session.rows(*compiled(statement))

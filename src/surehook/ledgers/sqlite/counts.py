@@ -7,24 +7,24 @@ from typing import TypeVar
 
 from surehook.core.model import LANES
 from surehook.ledgers.common.count_cache import CountCache
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.reading import LaneCount
 
 R = TypeVar("R")
 
 
-class Counts:
+class SqliteCounts:
     def __init__(self, *, keeps: bool) -> None:
         self._cache = CountCache(keeps=keeps)
 
-    def lanes(self, session: Session, *, now: int) -> list[LaneCount]:
+    def lanes(self, session: SqliteSession, *, now: int) -> list[LaneCount]:
         return self._counted("lanes", lambda: _lanes(session, now))
 
-    def parked(self, session: Session) -> dict[tuple[bytes, str], int]:
+    def parked(self, session: SqliteSession) -> dict[tuple[bytes, str], int]:
         return dict(self._counted("parked", lambda: _parked(session)))
 
-    def dead_letters(self, session: Session) -> int:
+    def dead_letters(self, session: SqliteSession) -> int:
         """Count dead letters. Triggers keep the count, so it agrees with lists and costs the same however many there are."""
         return int(session.value(query("count_dead_letters")))
 
@@ -38,7 +38,7 @@ class Counts:
         return answer
 
 
-def _lanes(session: Session, now: int) -> list[LaneCount]:
+def _lanes(session: SqliteSession, now: int) -> list[LaneCount]:
     with session.snapshot():
         held: dict[int, int] = dict(session.rows(query("count_held")))
         parked: dict[int, int] = dict(session.rows(query("count_parked_lanes")))
@@ -50,5 +50,5 @@ def _lanes(session: Session, now: int) -> list[LaneCount]:
     return counts
 
 
-def _parked(session: Session) -> dict[tuple[bytes, str], int]:
+def _parked(session: SqliteSession) -> dict[tuple[bytes, str], int]:
     return {(endpoint, reason): rows for endpoint, reason, rows in session.rows(query("count_parked"))}

@@ -15,7 +15,7 @@ BUSY_TIMEOUT_S = 2.0
 CACHED_STATEMENTS = 512
 
 
-class Connection(Protocol):
+class SqliteConnection(Protocol):
     """The common subset of the bindings' connections."""
 
     @property
@@ -38,7 +38,7 @@ class Driver:
     on_disk: bool = True
     busy_timeout_s: float = BUSY_TIMEOUT_S
 
-    def connect(self, path: str) -> Connection:
+    def connect(self, path: str) -> SqliteConnection:
         """Connect in autocommit mode: transactions are begun and ended explicitly."""
         _bind_plainly()
         return sqlite3.connect(

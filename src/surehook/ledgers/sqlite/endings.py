@@ -10,7 +10,7 @@ from surehook.ledgers.common.aged import WALK_ROWS, AgedWalk, ceiling
 from surehook.ledgers.endpoint_walks import EndpointCursors
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, packed_ids, read_deliveries, run_batch, unpacked_ids
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import NONE_KEPT, AgedGroup, AgedPage, ParkedGroup
 
@@ -19,7 +19,7 @@ STEP_ROWS = 2_000
 
 
 def end(
-    session: Session,
+    session: SqliteSession,
     deliveries: Sequence[Delivery],
     *,
     state: str,
@@ -39,7 +39,7 @@ def end(
 
 
 def _end(
-    session: Session,
+    session: SqliteSession,
     ids: list[bytes],
     *,
     state: str,
@@ -54,7 +54,7 @@ def _end(
         run_batch(session, "dead_letters", letters)
 
 
-class EndpointWalks:
+class SqliteEndpointWalks:
     """Cancels an endpoint's deliveries: a walk over all unfinished ones, some rows at a time.
 
     The position of each walk is kept between calls. A walk that has come to the end starts over, until a whole one finds
@@ -64,7 +64,9 @@ class EndpointWalks:
     def __init__(self) -> None:
         self.cursors = EndpointCursors()
 
-    def step(self, session: Session, endpoint: bytes, *, reason: str, limit: int, now: int) -> int | None:
+    def step(
+        self, session: SqliteSession, endpoint: bytes, *, reason: str, limit: int, now: int
+    ) -> int | None:
         """Cancel up to `limit` of the next rows, and return how many; 0: none is left; None: call again."""
         place, found, _ = self.cursors.of(endpoint, now)
         with session.writing():
@@ -80,17 +82,17 @@ class EndpointWalks:
         return self.cursors.stepped(endpoint, None if is_end else place, ended=len(ids), found=found, now=now)
 
 
-def unheld_endpoints(session: Session, after: bytes) -> tuple[set[bytes], bytes | None]:
+def unheld_endpoints(session: SqliteSession, after: bytes) -> tuple[set[bytes], bytes | None]:
     rows = (after, STEP_ROWS)
     found = {row[0] for row in session.rows(query("unheld_endpoints"), rows)}
     return found, session.value(query("walk_end"), rows)
 
 
-def parked_groups(session: Session) -> list[ParkedGroup]:
+def parked_groups(session: SqliteSession) -> list[ParkedGroup]:
     return [ParkedGroup(*row) for row in session.rows(query("parked_groups"))]
 
 
-def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
+def parked_aged(session: SqliteSession, groups: Sequence[AgedGroup], *, limit: int) -> AgedPage:
     if not groups:
         return AgedPage([], [])
     walk = AgedWalk(groups, limit)
@@ -103,13 +105,13 @@ def parked_aged(session: Session, groups: Sequence[AgedGroup], *, limit: int) ->
         return AgedPage(read_deliveries(session, walk.ids, statement="deliveries_bare"), walk.rest)
 
 
-def overdue(session: Session, *, now: int, limit: int) -> list[Delivery]:
+def overdue(session: SqliteSession, *, now: int, limit: int) -> list[Delivery]:
     with session.snapshot():
         return read_deliveries(session, packed_ids(session, query("overdue"), (now, limit)))
 
 
 def mark_overdue(
-    session: Session, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
+    session: SqliteSession, deliveries: Sequence[Delivery], notices: Sequence[Notice], *, now: int
 ) -> list[bytes]:
     asked = [delivery.id for delivery in deliveries]
     with session.writing():

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from surehook.core.model import Delivery, Event
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 
 # With so many deliveries of an event this is cheaper than binding each value.
@@ -22,7 +22,7 @@ _alike = attrgetter("lane", "attempt", "due_at", "born_at", "overdue_at", "held"
 
 
 def write_deliveries(
-    session: Session, event: Event, deliveries: list[Delivery], *, node: int, now: int
+    session: SqliteSession, event: Event, deliveries: list[Delivery], *, node: int, now: int
 ) -> None:
     """Insert the deliveries of an event."""
     groups: dict[tuple[object, ...], list[bytes]] = {}

@@ -20,10 +20,10 @@ from surehook.core.receipt_message import Said
 from surehook.ledgers.common.registry import RegistryMethods
 from surehook.ledgers.sqlite import accept, backup, blocks, claim, endings, others, receipts, record
 from surehook.ledgers.sqlite import nodes as nodes_
-from surehook.ledgers.sqlite.counts import Counts
+from surehook.ledgers.sqlite.counts import SqliteCounts
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.file import FLOOR_BYTES
-from surehook.ledgers.sqlite.prune import Pruning
+from surehook.ledgers.sqlite.prune import SqlitePruning
 from surehook.ledgers.sqlite.reading import SqliteReading
 from surehook.ports.ledger import (
     ANY_SIZE,
@@ -42,7 +42,7 @@ from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 if TYPE_CHECKING:
     from surehook.ports.ledger import Ledger
-    from surehook.ports.reading import Reading
+    from surehook.ports.reading import LedgerReading
     from surehook.ports.registry import Registry
 
 
@@ -62,11 +62,11 @@ class SqliteLedger(SqliteReading, RegistryMethods):
         disk_floor_bytes: int = FLOOR_BYTES,
     ) -> None:
         super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
-        self._counts = Counts(keeps=not inline)
-        self._others = others.Others()
-        self._pruning = Pruning()
+        self._counts = SqliteCounts(keeps=not inline)
+        self._others = others.SqliteOthers()
+        self._pruning = SqlitePruning()
         self._blocks = blocks.Blocks()
-        self._endpoint_walks = endings.EndpointWalks()
+        self._endpoint_walks = endings.SqliteEndpointWalks()
 
     # -- the life of a node -----------------------------------------------------------------------------
 
@@ -282,5 +282,5 @@ class SqliteLedger(SqliteReading, RegistryMethods):
 
 if TYPE_CHECKING:
 
-    def _is_all_three(ledger: SqliteLedger) -> tuple[Ledger, Registry, Reading]:
+    def _is_all_three(ledger: SqliteLedger) -> tuple[Ledger, Registry, LedgerReading]:
         return ledger, ledger, ledger

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from surehook.core.errors import NodeEvicted
 from surehook.core.model import NodeRow
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Eviction
 
@@ -29,7 +29,7 @@ class Fenced(NamedTuple):
     lag_ms: int
 
 
-def fence(session: Session, node: bytes) -> Fenced:
+def fence(session: SqliteSession, node: bytes) -> Fenced:
     """Raise NodeEvicted unless the node has entered and is not evicted."""
     version, number, lag_ms = session.rows(query("fence"), (node,))[0]
     if number is None:
@@ -37,24 +37,26 @@ def fence(session: Session, node: bytes) -> Fenced:
     return Fenced(version, number, lag_ms)
 
 
-def enter(session: Session, node: NodeRow, *, now: int) -> None:
+def enter(session: SqliteSession, node: NodeRow, *, now: int) -> None:
     with session.writing():
         session.run(query("enter_node"), (node.id, node.host, node.boot_id, node.pid, node.started_at))
         session.run(query("beat"), (node.id, 0, now))
 
 
-def beat(session: Session, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
+def beat(session: SqliteSession, node: bytes, counter: int, *, now: int) -> dict[bytes, int]:
     with session.writing():
         fence(session, node)
         session.run(query("beat"), (node, counter, now))
         return dict(session.rows(query("beats")))
 
 
-def nodes(session: Session) -> list[NodeRow]:
+def nodes(session: SqliteSession) -> list[NodeRow]:
     return [NodeRow(*row) for row in session.rows(query("nodes"))]
 
 
-def evict(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]) -> Eviction:
+def evict(
+    session: SqliteSession, nodes: Sequence[bytes], *, now: int, judged: Mapping[bytes, int]
+) -> Eviction:
     evicted, freed = [], 0
     with session.writing():
         counters: dict[bytes, int] = dict(session.rows(query("beats"))) if judged else {}
@@ -69,17 +71,17 @@ def evict(session: Session, nodes: Sequence[bytes], *, now: int, judged: Mapping
     return Eviction(evicted, freed)
 
 
-def free(session: Session, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
+def free(session: SqliteSession, ids: Sequence[bytes], *, node: bytes, now: int) -> None:
     with session.writing():
         number = fence(session, node).number
         run_batch(session, "interrupted_among", list(ids), before=(now,), after=(number,))
         run_batch(session, "free_among", list(ids), before=(now,), after=(number,))
 
 
-def held_count(session: Session, node: bytes) -> int:
+def held_count(session: SqliteSession, node: bytes) -> int:
     count: int = session.value(query("held_count"), (node,))
     return count
 
 
-def held(session: Session, node: bytes, *, limit: int) -> list[bytes]:
+def held(session: SqliteSession, node: bytes, *, limit: int) -> list[bytes]:
     return packed_ids(session, query("held"), (node, limit))

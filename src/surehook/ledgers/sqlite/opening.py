@@ -8,7 +8,7 @@ import sqlite3
 from surehook.core.errors import SettingsError
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.sqlite.file import KEY
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import read_all
 
 log = logging.getLogger("surehook.ledgers")
@@ -36,7 +36,7 @@ READER = (*_EVERY, "query_only = on")
 _FULL = 2
 
 
-def open_writer(session: Session) -> None:
+def open_writer(session: SqliteSession) -> None:
     """Connect the writing session, and check that its settings took effect. Raises SettingsError."""
     session.connect(WRITER)
     version = tuple(int(part) for part in session.value("select sqlite_version()").split("."))
@@ -53,18 +53,18 @@ def open_writer(session: Session) -> None:
     read_all()
 
 
-def open_reader(session: Session) -> None:
+def open_reader(session: SqliteSession) -> None:
     session.connect(READER)
     check_durable(session)
 
 
-def check_durable(session: Session) -> None:
+def check_durable(session: SqliteSession) -> None:
     """Check that a commit on this connection waits for the disk."""
     if session.value("pragma synchronous") != _FULL:
         raise SettingsError(KEY, "the database does not wait for the disk (synchronous is not FULL)")
 
 
-def revision(session: Session) -> str | None:
+def revision(session: SqliteSession) -> str | None:
     """Return the schema's revision; None for an empty file."""
     if not session.value("select count(*) from sqlite_master where name = 'alembic_version'"):
         if session.value("select count(*) from sqlite_master"):
@@ -74,7 +74,7 @@ def revision(session: Session) -> str | None:
     return found
 
 
-def _migrate(session: Session) -> None:
+def _migrate(session: SqliteSession) -> None:
     """Bring the schema to its head, in one transaction. If it is there already, Alembic is not imported."""
     current = revision(session)
     if current == HEAD:

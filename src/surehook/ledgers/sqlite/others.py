@@ -12,10 +12,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 from msgspec import json
 
 from surehook.core.model import Delivery, Lane
-from surehook.ledgers.passes import FRESH_MS, Key, Part, Passes
+from surehook.ledgers.passes import FRESH_MS, DueRange, Key, Passes
 from surehook.ledgers.sqlite.claim import claim, decode, lease, up_to
 from surehook.ledgers.sqlite.nodes import fence
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 from surehook.ports.ledger import Skip, is_full
 
@@ -30,7 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Others:
+class SqliteOthers:
     """The positions of these claims."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Others:
 
     def claim(
         self,
-        session: Session,
+        session: SqliteSession,
         lane: Lane,
         *,
         node: bytes,
@@ -69,7 +69,7 @@ class Others:
             return [], not fresh and self._passes.is_behind(lane, now=now)
 
     def claim_all(
-        self, session: Session, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
+        self, session: SqliteSession, lane: Lane, *, node: bytes, limit: int, due_by: int, now: int, size: int
     ) -> list[Delivery]:
         """Claim rows of every endpoint and tenant."""
         leased = claim(session, lane, node=node, limit=limit, due_by=due_by, now=now, size=size)
@@ -84,18 +84,18 @@ class Others:
         self._passes.lower(LONG_AGO)
 
     def lowering(
-        self, work: Callable[Concatenate[Session, P], R], due_at: int | None
-    ) -> Callable[Concatenate[Session, P], R]:
+        self, work: Callable[Concatenate[SqliteSession, P], R], due_at: int | None
+    ) -> Callable[Concatenate[SqliteSession, P], R]:
         """Wrap work that makes rows ready that are due from this instant on."""
 
-        def lower(session: Session, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        def lower(session: SqliteSession, /, *args: P.args, **kwargs: P.kwargs) -> R:
             self._passes.lower(due_at)
             return work(session, *args, **kwargs)
 
         return lower
 
 
-def _look(session: Session, lane: Lane, part: Part, *, limit: int, skip: Skip) -> list[Key]:
+def _look(session: SqliteSession, lane: Lane, part: DueRange, *, limit: int, skip: Skip) -> list[Key]:
     """Read up to `limit` rows of a part."""
     endpoints = json.encode([endpoint.hex().upper() for endpoint in skip.endpoints]).decode()
     tenants = json.encode(skip.tenants).decode()

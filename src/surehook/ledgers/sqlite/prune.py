@@ -16,9 +16,9 @@ from surehook.core.limits import CLOSINGS_KEPT_MS
 from surehook.ledgers.blocks import EVENTS, LINES
 from surehook.ledgers.common.indexes import AHEAD_MS
 from surehook.ledgers.sqlite.blocks import give_back, last_row
-from surehook.ledgers.sqlite.pruning_walk import STEP_ROWS, Seen, Walk
+from surehook.ledgers.sqlite.pruning_walk import STEP_ROWS, PruningWalk, WalkedRow
 from surehook.ledgers.sqlite.rows import packed_ids, run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import query
 
 ALL_ROWS = (1 << 63) - 1
@@ -26,19 +26,23 @@ ALL_ROWS = (1 << 63) - 1
 NODES_KEPT_MS = 24 * 3_600_000
 
 
-class Pruning:
+class SqlitePruning:
     """Walks over finished deliveries, events and bodies, then keys, notices and receipts, one after another."""
 
     def __init__(self) -> None:
-        finished = Walk(_look_at_finished, _remove_finished, first=0, last=_last_finished)
-        events = Walk(_look_at_events, _remove_events, first=b"")
-        bodies = Walk(_look_at_bodies, _remove_bodies, first=b"")
-        self._rounds: tuple[tuple[Walk, bool], ...] = ((finished, False), (events, False), (bodies, True))
+        finished = PruningWalk(_look_at_finished, _remove_finished, first=0, last=_last_finished)
+        events = PruningWalk(_look_at_events, _remove_events, first=b"")
+        bodies = PruningWalk(_look_at_bodies, _remove_bodies, first=b"")
+        self._rounds: tuple[tuple[PruningWalk, bool], ...] = (
+            (finished, False),
+            (events, False),
+            (bodies, True),
+        )
         self._rest = (_keys, _notices, _receipts)
         self._at = 0
 
     def step(
-        self, session: Session, *, events_before: int, bodies_before: int, limit: int, now: int
+        self, session: SqliteSession, *, events_before: int, bodies_before: int, limit: int, now: int
     ) -> tuple[int, bool]:
         """Remove some of the next rows. Return how many, and True at the end of a round of all walks."""
         limit = min(limit, STEP_ROWS)
@@ -59,14 +63,14 @@ class Pruning:
         return removed, is_over and self._at == 0
 
 
-def _look_at_finished(session: Session, after: int, upto: int | None, before: int) -> list[Seen]:
+def _look_at_finished(session: SqliteSession, after: int, upto: int | None, before: int) -> list[WalkedRow]:
     """Look at finished deliveries other than dead letters."""
     parameters = (before, after, ALL_ROWS if upto is None else upto, STEP_ROWS)
     walked: list[Any] = json.decode(session.value(query("prune_finished"), parameters))
-    return [Seen(row, bytes.fromhex(id), fate) for row, id, fate in walked]
+    return [WalkedRow(row, bytes.fromhex(id), fate) for row, id, fate in walked]
 
 
-def _remove_finished(session: Session, deliveries: Sequence[bytes]) -> None:
+def _remove_finished(session: SqliteSession, deliveries: Sequence[bytes]) -> None:
     last = last_row(session, LINES)
     for delivery in deliveries:
         session.run(query("prune_history"), (delivery,))
@@ -75,54 +79,54 @@ def _remove_finished(session: Session, deliveries: Sequence[bytes]) -> None:
     give_back(session, LINES, last)
 
 
-def _last_finished(session: Session) -> int:
+def _last_finished(session: SqliteSession) -> int:
     return last_row(session, LINES)
 
 
-def _look_at_events(session: Session, after: bytes, upto: bytes | None, before: int) -> list[Seen]:
+def _look_at_events(session: SqliteSession, after: bytes, upto: bytes | None, before: int) -> list[WalkedRow]:
     return _look_along_ids(session, after, upto, before, bodies=False)
 
 
-def _look_at_bodies(session: Session, after: bytes, upto: bytes | None, before: int) -> list[Seen]:
+def _look_at_bodies(session: SqliteSession, after: bytes, upto: bytes | None, before: int) -> list[WalkedRow]:
     return _look_along_ids(session, after, upto, before, bodies=True)
 
 
 def _look_along_ids(
-    session: Session, after: bytes, upto: bytes | None, before: int, *, bodies: bool
-) -> list[Seen]:
+    session: SqliteSession, after: bytes, upto: bytes | None, before: int, *, bodies: bool
+) -> list[WalkedRow]:
     ceiling = floor(before + AHEAD_MS)
     if upto is not None:
         ceiling = min(ceiling, upto + b"\x00")
     parameters = (before, 1 if bodies else 0, after, ceiling, STEP_ROWS)
     walked: list[Any] = json.decode(session.value(query("prune_events"), parameters))
-    return [Seen(bytes.fromhex(place), bytes.fromhex(id), fate) for place, id, fate in walked]
+    return [WalkedRow(bytes.fromhex(place), bytes.fromhex(id), fate) for place, id, fate in walked]
 
 
-def _remove_events(session: Session, events: Sequence[bytes]) -> None:
+def _remove_events(session: SqliteSession, events: Sequence[bytes]) -> None:
     last = last_row(session, EVENTS)
     for event in events:
         session.run(query("prune_event"), (event,))
     give_back(session, EVENTS, last)
 
 
-def _remove_bodies(session: Session, events: Sequence[bytes]) -> None:
+def _remove_bodies(session: SqliteSession, events: Sequence[bytes]) -> None:
     for event in events:
         session.run(query("prune_body"), (event,))
 
 
-def _keys(session: Session, *, before: int, limit: int, now: int) -> tuple[int, bool]:
+def _keys(session: SqliteSession, *, before: int, limit: int, now: int) -> tuple[int, bool]:
     removed = session.run(query("prune_keys"), (limit, now))
     return removed, removed < limit
 
 
-def _notices(session: Session, *, before: int, limit: int, now: int) -> tuple[int, bool]:
+def _notices(session: SqliteSession, *, before: int, limit: int, now: int) -> tuple[int, bool]:
     ceiling = floor(before + AHEAD_MS)
     old = packed_ids(session, query("old_notices"), (ceiling, before, limit))
     run_batch(session, "prune_notices", list(old))
     return len(old), len(old) < limit
 
 
-def _receipts(session: Session, *, before: int, limit: int, now: int) -> tuple[int, bool]:
+def _receipts(session: SqliteSession, *, before: int, limit: int, now: int) -> tuple[int, bool]:
     ceiling = floor(before + AHEAD_MS)
     packed = session.value(query("old_receipts"), (ceiling, before, limit))
     keys = [bytes.fromhex(one) for pair in json.decode(packed) for one in pair]

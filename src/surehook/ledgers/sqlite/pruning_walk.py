@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 
 # Rows that one step looks at: a millisecond or two.
 STEP_ROWS = 250
@@ -23,7 +23,7 @@ KEPT_ROWS = 250
 VAIN_ROWS = 20_000
 
 
-class Seen(NamedTuple):
+class WalkedRow(NamedTuple):
     """A row that was looked at. `fate` is old (to be removed), kept, young, or open (of no concern to this walk)."""
 
     place: Any
@@ -32,15 +32,15 @@ class Seen(NamedTuple):
 
 
 # Looks at rows after a place, up to another one; the last argument is the instant before which rows are old.
-Look = Callable[[Session, Any, Any, int], Sequence[Seen]]
-Remove = Callable[[Session, Sequence[bytes]], None]
+Look = Callable[[SqliteSession, Any, Any, int], Sequence[WalkedRow]]
+Remove = Callable[[SqliteSession, Sequence[bytes]], None]
 
 
-class Walk:
+class PruningWalk:
     """A walk. `first` is the place before all rows; `last` finds the last place now, for tables that reuse places."""
 
     def __init__(
-        self, look: Look, remove: Remove, *, first: Any, last: Callable[[Session], Any] | None = None
+        self, look: Look, remove: Remove, *, first: Any, last: Callable[[SqliteSession], Any] | None = None
     ) -> None:
         self._look = look
         self._remove = remove
@@ -53,7 +53,7 @@ class Walk:
         self._vain = 0
         self._among_kept = False
 
-    def step(self, session: Session, *, before: int, limit: int) -> tuple[int, bool]:
+    def step(self, session: SqliteSession, *, before: int, limit: int) -> tuple[int, bool]:
         """Remove some of the next rows. Return how many, and True at the end of a round."""
         if self._among_kept:
             return self._through_kept(session, before, limit)
@@ -75,7 +75,7 @@ class Walk:
             self._among_kept, self._vain = True, 0
         return removed, False
 
-    def _through_kept(self, session: Session, before: int, limit: int) -> tuple[int, bool]:
+    def _through_kept(self, session: SqliteSession, before: int, limit: int) -> tuple[int, bool]:
         seen = self._look(session, self._kept, self._mark, before)
         removed, cut = self._remove_old(session, seen, limit)
         if cut is not None:
@@ -88,7 +88,7 @@ class Walk:
         self._among_kept, self._vain = False, 0
         return removed, True
 
-    def _remove_old(self, session: Session, seen: Sequence[Seen], limit: int) -> tuple[int, Any]:
+    def _remove_old(self, session: SqliteSession, seen: Sequence[WalkedRow], limit: int) -> tuple[int, Any]:
         """Remove at most `limit` rows. Return how many, and the place of the last one if there were more."""
         old = [one for one in seen if one.fate == "old"]
         if old:
@@ -96,7 +96,7 @@ class Walk:
                 self._remove(session, [one.key for one in old[:limit]])
         return min(len(old), limit), old[limit - 1].place if len(old) > limit else None
 
-    def _clamp(self, session: Session) -> None:
+    def _clamp(self, session: SqliteSession) -> None:
         """Lower the mark if rows at the end of the table were removed: new rows reuse their numbers."""
         if self._last is not None:
             self._mark = min(self._mark, self._last(session))

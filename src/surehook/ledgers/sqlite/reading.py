@@ -5,18 +5,18 @@ from __future__ import annotations
 from surehook.core.model import Delivery
 from surehook.ledgers.common.reading import ReadingMethods
 from surehook.ledgers.sqlite import replays
-from surehook.ledgers.sqlite.counts import Counts
-from surehook.ledgers.sqlite.others import Others
+from surehook.ledgers.sqlite.counts import SqliteCounts
+from surehook.ledgers.sqlite.others import SqliteOthers
 from surehook.ledgers.sqlite.rows import open_delivery
 from surehook.ledgers.sqlite.sessions import SqliteSessions
 from surehook.ports.reading import LaneCount, ReplayJob, Room
 
 
 class SqliteReading(SqliteSessions, ReadingMethods):
-    """Implements `ports.reading.Reading`."""
+    """Implements `ports.reading.LedgerReading`."""
 
-    _counts: Counts
-    _others: Others
+    _counts: SqliteCounts
+    _others: SqliteOthers
 
     async def open_delivery(self, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
         return await self._read(open_delivery, delivery)

@@ -10,19 +10,19 @@ from surehook.core.receipt import rank
 from surehook.core.receipt_message import Said
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.rows import ids_among, run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.receipts import PendingReceipt, ReceiptResult
 
 
-def wait(session: Session, settled: Sequence[Settled], now: int) -> None:
+def wait(session: SqliteSession, settled: Sequence[Settled], now: int) -> None:
     """Begin the waits of a window, in its transaction."""
     values = [value for one in receipt_state.waits_of(settled) for value in one]
     run_batch(session, "receipts_wait", values, before=(now,))
 
 
 def apply_receipts(
-    session: Session, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
+    session: SqliteSession, endpoint: bytes, items: Sequence[Said], *, tenant: str, now: int
 ) -> ReceiptResult:
     with session.writing():
         asked: Values = [value for one in items for value in (one.delivery, one.event, endpoint)]
@@ -34,7 +34,9 @@ def apply_receipts(
     return ReceiptResult([one.delivery for one in items if (one.delivery, one.event) not in known], reached)
 
 
-def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, receipt_state.ReceiptRow]:
+def _rows(
+    session: SqliteSession, endpoint: bytes, events: set[bytes]
+) -> dict[bytes, receipt_state.ReceiptRow]:
     keys = [value for event in sorted(events) for value in (event, endpoint)]
     return {
         event: receipt_state.ReceiptRow(delivery, receipt_state.decode(said), finalize_by)
@@ -44,7 +46,12 @@ def _rows(session: Session, endpoint: bytes, events: set[bytes]) -> dict[bytes, 
 
 
 def _keep(
-    session: Session, endpoint: bytes, rows: dict[bytes, receipt_state.ReceiptRow], *, tenant: str, now: int
+    session: SqliteSession,
+    endpoint: bytes,
+    rows: dict[bytes, receipt_state.ReceiptRow],
+    *,
+    tenant: str,
+    now: int,
 ) -> None:
     values: Values = []
     for event, row in sorted(rows.items()):
@@ -54,12 +61,12 @@ def _keep(
     run_batch(session, "receipts_keep", values)
 
 
-def unfinalized(session: Session, *, now: int, limit: int) -> list[PendingReceipt]:
+def unfinalized(session: SqliteSession, *, now: int, limit: int) -> list[PendingReceipt]:
     return [PendingReceipt(*row) for row in session.rows(query("receipts_awaited"), (now, limit))]
 
 
 def mark_unfinalized(
-    session: Session, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
+    session: SqliteSession, awaited: Sequence[PendingReceipt], notices: Sequence[Notice], *, now: int
 ) -> list[bytes]:
     asked = [value for one in awaited for value in (one.event, one.endpoint, one.delivery, one.finalize_by)]
     with session.writing():

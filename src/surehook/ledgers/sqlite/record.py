@@ -16,19 +16,20 @@ from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import (
     Attempt,
     BreakerRow,
-    EndpointChange,
     EndpointHealth,
     EndpointStatus,
     Notice,
+    RecordedEndpoint,
     Settled,
 )
 from surehook.ledgers import changes as notes
 from surehook.ledgers import history
+from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.sqlite.nodes import fence
 from surehook.ledgers.sqlite.notices import keep_notices
 from surehook.ledgers.sqlite.receipts import wait
 from surehook.ledgers.sqlite.rows import run_batch
-from surehook.ledgers.sqlite.session import Session, Unstorable
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.ledger import Recorded
 
@@ -38,7 +39,7 @@ class _Lost(Exception):
 
 
 def record(
-    session: Session,
+    session: SqliteSession,
     settled: Sequence[Settled],
     *,
     is_low: Callable[[], bool],
@@ -71,7 +72,7 @@ def record(
             lost += missing
 
 
-def _settle(session: Session, settled: Sequence[Settled], number: int, now: int, *, bare: bool) -> None:
+def _settle(session: SqliteSession, settled: Sequence[Settled], number: int, now: int, *, bare: bool) -> None:
     entries: Values = []
     finished: Values = []
     dead: Values = []
@@ -128,7 +129,7 @@ def _seq(entry: Attempt, number: int, freed: int) -> int:
 
 
 def _sorted_out(
-    session: Session, settled: Sequence[Settled], node: bytes
+    session: SqliteSession, settled: Sequence[Settled], node: bytes
 ) -> tuple[list[Settled], list[bytes]]:
     """Return the results whose rows the node still holds, one per row, and the ids of the others."""
     with session.snapshot():
@@ -147,7 +148,7 @@ def _sorted_out(
     return kept, lost
 
 
-def _keep_breakers(session: Session, breakers: Sequence[BreakerRow]) -> None:
+def _keep_breakers(session: SqliteSession, breakers: Sequence[BreakerRow]) -> None:
     for row in breakers:
         place = (row.tenant, row.key, row.generation)
         if row.state == "closed":
@@ -157,14 +158,16 @@ def _keep_breakers(session: Session, breakers: Sequence[BreakerRow]) -> None:
             session.run(query("breaker_keep"), (*astuple(row), *place))
 
 
-def breakers(session: Session, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:
+def breakers(session: SqliteSession, asked: Sequence[tuple[str, str]]) -> list[BreakerRow]:
     rows = session.rows(query("breakers"))
     if asked:
         rows += session.rows(query("breaker_closings"), (json.encode(asked).decode(),))
     return [BreakerRow(*row) for row in rows]
 
 
-def _update_endpoints(session: Session, health: Sequence[EndpointHealth], now: int) -> list[EndpointChange]:
+def _update_endpoints(
+    session: SqliteSession, health: Sequence[EndpointHealth], now: int
+) -> list[RecordedEndpoint]:
     """Update endpoints. Most windows are successes of endpoints without failures, and change nothing."""
     plain: Values = [one.endpoint for one in health if _is_plain_success(one)]
     recovered = {
@@ -185,7 +188,7 @@ def _is_plain_success(health: EndpointHealth) -> bool:
     return health.succeeded and health.failures == 0 and health.status is None
 
 
-def _update_endpoint(session: Session, health: EndpointHealth, now: int) -> EndpointChange | None:
+def _update_endpoint(session: SqliteSession, health: EndpointHealth, now: int) -> RecordedEndpoint | None:
     """Update one endpoint; None if nothing changed or the endpoint is gone."""
     row = session.row(query("endpoint_health"), (health.endpoint,))
     if row is None or not applies_to(health, row[4]):

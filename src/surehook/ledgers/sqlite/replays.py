@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from surehook.core.model import Delivery
 from surehook.ledgers.common.replays import columns
 from surehook.ledgers.sqlite.rows import run_batch
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import Values, batch, query
 from surehook.ports.reading import ReplayJob
 
 
-def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
+def dismiss(session: SqliteSession, delivery: bytes, *, note: str, now: int) -> bool:
     with session.writing():
         is_there = run_batch(session, "forget_dead_letters", [delivery]) > 0
         if is_there:
@@ -24,14 +24,24 @@ def dismiss(session: Session, delivery: bytes, *, note: str, now: int) -> bool:
 
 
 def resend(
-    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+    session: SqliteSession,
+    originals: Sequence[bytes],
+    replacements: Sequence[Delivery],
+    *,
+    now: int,
+    once: bool,
 ) -> list[bytes]:
     with session.writing():
         return _resend(session, originals, replacements, now=now, once=once)
 
 
 def _resend(
-    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery], *, now: int, once: bool
+    session: SqliteSession,
+    originals: Sequence[bytes],
+    replacements: Sequence[Delivery],
+    *,
+    now: int,
+    once: bool,
 ) -> list[bytes]:
     can, done_before, born = _look(session, originals, replacements)
     made: Values = []
@@ -58,7 +68,7 @@ def _resend(
 
 
 def _look(
-    session: Session, originals: Sequence[bytes], replacements: Sequence[Delivery]
+    session: SqliteSession, originals: Sequence[bytes], replacements: Sequence[Delivery]
 ) -> tuple[set[bytes], set[bytes], set[bytes]]:
     """Return the originals that can be sent again, those that were before, and the replacements that exist."""
     values: Values = []
@@ -75,18 +85,18 @@ def _look(
     return can, done_before, born
 
 
-def due_now(session: Session, delivery: bytes, *, now: int) -> bool:
+def due_now(session: SqliteSession, delivery: bytes, *, now: int) -> bool:
     with session.writing():
         return session.run(query("due_now"), (now, delivery)) > 0
 
 
-def add_replay(session: Session, job: ReplayJob) -> None:
+def add_replay(session: SqliteSession, job: ReplayJob) -> None:
     with session.writing():
         session.run(query("replay_add"), columns(job))
 
 
 def advance_replay(
-    session: Session,
+    session: SqliteSession,
     before: ReplayJob,
     after: ReplayJob,
     originals: Sequence[bytes],

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import json
 
 from surehook.core.model import Delivery
-from surehook.ledgers.sqlite.session import Session
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import Parameters, Values, batch, query
 
 # Deliveries read in one packed row: with bodies of 256 KB it stays near 32 MB.
@@ -23,12 +23,14 @@ def unpacked_ids(packed: str) -> list[bytes]:
     return [_hex(one) for one in _list(packed)]
 
 
-def packed_ids(session: Session, sql: str, parameters: Sequence[Any]) -> list[bytes]:
+def packed_ids(session: SqliteSession, sql: str, parameters: Sequence[Any]) -> list[bytes]:
     """Run a query that packs its ids into one row, and return them."""
     return unpacked_ids(session.value(sql, parameters))
 
 
-def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: Parameters = ()) -> list[bytes]:
+def ids_among(
+    session: SqliteSession, name: str, ids: Iterable[Any], *, after: Parameters = ()
+) -> list[bytes]:
     """Return those of `ids` that the packing batch query `name` finds. Each id is followed by its other parameters."""
     found: list[bytes] = []
     for sql, parameters in batch(name).pieces(list(ids), after=after):
@@ -37,7 +39,7 @@ def ids_among(session: Session, name: str, ids: Iterable[Any], *, after: Paramet
 
 
 def run_batch(
-    session: Session,
+    session: SqliteSession,
     name: str,
     values: Values,
     *,
@@ -55,7 +57,7 @@ def run_batch(
 
 
 def read_deliveries(
-    session: Session, ids: Sequence[bytes], *, statement: str = "deliveries"
+    session: SqliteSession, ids: Sequence[bytes], *, statement: str = "deliveries"
 ) -> list[Delivery]:
     """Read the unfinished deliveries with these ids, in this order; missing ones are left out.
 
@@ -70,14 +72,14 @@ def read_deliveries(
     return found
 
 
-def open_delivery(session: Session, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
+def open_delivery(session: SqliteSession, delivery: bytes) -> tuple[Delivery, bytes | None] | None:
     """Read an unfinished delivery and its holder."""
     with session.snapshot():
         found = read_deliveries(session, [delivery])
         return (found[0], session.value(query("holder"), (delivery,))) if found else None
 
 
-def _delivery(session: Session, row: list[Any], large: dict[bytes, bytes]) -> Delivery:
+def _delivery(session: SqliteSession, row: list[Any], large: dict[bytes, bytes]) -> Delivery:
     (
         id, event, endpoint, tenant, type, lane, attempt, due_at, born_at, body,
         stood_ms, spared, freed, overdue_at, replay_of, outcome, unknown, parked, held,
@@ -91,7 +93,7 @@ def _delivery(session: Session, row: list[Any], large: dict[bytes, bytes]) -> De
     )  # fmt: skip
 
 
-def _large_body(session: Session, event: bytes, large: dict[bytes, bytes]) -> bytes:
+def _large_body(session: SqliteSession, event: bytes, large: dict[bytes, bytes]) -> bytes:
     body = large.get(event)
     if body is None:
         body = large[event] = session.value(query("large_body"), (event,))

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from surehook.core.errors import LedgerBroken, LedgerError, LedgerFull, LedgerUnavailable
-from surehook.ledgers.sqlite.driver import Connection, Driver
+from surehook.ledgers.common.errors import Unstorable
+from surehook.ledgers.sqlite.driver import Driver, SqliteConnection
 
 # Columns have the types that SQLite stores.
 Row: TypeAlias = tuple[Any, ...]
@@ -26,18 +27,14 @@ Row: TypeAlias = tuple[Any, ...]
 _BUSY, _LOCKED, _FULL, _INTERRUPT = 5, 6, 13, 9
 _TOO_BIG, _CONSTRAINT, _MISMATCH, _RANGE, _ERROR = 18, 19, 20, 25, 1
 # Broken connections, referenced forever so that nothing closes them.
-_ABANDONED: list[Connection] = []
-
-
-class Unstorable(LedgerUnavailable):
-    """The database refuses the data of a statement. The caller splits the batch, or reports a Problem."""
+_ABANDONED: list[SqliteConnection] = []
 
 
 class Apart(Exception):
     """One of several jobs in a joint transaction failed: each must run alone."""
 
 
-class Session:
+class SqliteSession:
     """A connection and its state, for one thread at a time."""
 
     def __init__(self, driver: Driver, path: str) -> None:
@@ -45,7 +42,7 @@ class Session:
         self.broken: str | None = None
         self._is_joint = False
         self._path = path
-        self._connection: Connection | None = None
+        self._connection: SqliteConnection | None = None
 
     # -- life -------------------------------------------------------------------------------------------
 
@@ -68,7 +65,7 @@ class Session:
             _ABANDONED.append(connection)
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> SqliteConnection:
         if self.broken is not None:
             raise LedgerBroken(self.broken)
         if self._connection is None:

@@ -15,15 +15,15 @@ from surehook.ledgers.sqlite import steps
 from surehook.ledgers.sqlite.driver import Driver
 from surehook.ledgers.sqlite.file import FLOOR_BYTES, DatabaseFile, NoFile
 from surehook.ledgers.sqlite.opening import open_reader, open_writer
-from surehook.ledgers.sqlite.session import Session
-from surehook.ledgers.sqlite.workers import Inline, Rank, Thread, Worker
+from surehook.ledgers.sqlite.session import SqliteSession
+from surehook.ledgers.sqlite.workers import Inline, Rank, SqliteWorker, Thread
 
 if TYPE_CHECKING:
     from surehook.ledgers.common.steps import Steps
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Work = Callable[Concatenate[Session, P], R]
+Work = Callable[Concatenate[SqliteSession, P], R]
 LISTS = "surehook.ledgers.sqlite.core_sql"
 
 
@@ -48,12 +48,12 @@ class SqliteSessions(Sessions):
         self._driver = driver if driver is not None else Driver()
         self._inline = inline
         self._file = DatabaseFile(path, floor_bytes=disk_floor_bytes) if self._driver.on_disk else NoFile()
-        self._writing = Session(self._driver, path)
-        self._reading = self._writing if inline else Session(self._driver, path)
-        self._counting = self._writing if inline else Session(self._driver, path)
-        self._writer: Worker = Inline()
-        self._reader: Worker = Inline()
-        self._counter: Worker = Inline()
+        self._writing = SqliteSession(self._driver, path)
+        self._reading = self._writing if inline else SqliteSession(self._driver, path)
+        self._counting = self._writing if inline else SqliteSession(self._driver, path)
+        self._writer: SqliteWorker = Inline()
+        self._reader: SqliteWorker = Inline()
+        self._counter: SqliteWorker = Inline()
         self._has_lists = False
 
     # -- opening and closing ----------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class SqliteSessions(Sessions):
 
     async def _beside(self, work: Callable[[], R]) -> R:
         """Run long work on a thread of its own, so that neither writing nor reading waits for it."""
-        worker: Worker = Inline() if self._inline else Thread("ledger-beside")
+        worker: SqliteWorker = Inline() if self._inline else Thread("ledger-beside")
         try:
             return await worker.call(work)
         finally:

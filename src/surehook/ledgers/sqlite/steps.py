@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
+from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.common.statements import (
     Changing,
     ChangingStep,
+    DataRefused,
     Note,
     Query,
     Reading,
     ReadingStep,
-    Refused,
     Row,
     Statement,
 )
-from surehook.ledgers.sqlite.session import Session, Unstorable
+from surehook.ledgers.sqlite.session import SqliteSession
 from surehook.ledgers.sqlite.statements import batch, query
 from surehook.ports.registry import NOTES_KEPT
 
@@ -29,20 +30,20 @@ S = TypeVar("S")
 DROP_EVERY = 100
 
 
-def read(session: Session, begin: Callable[[], Reading[R]]) -> R:
+def read(session: SqliteSession, begin: Callable[[], Reading[R]]) -> R:
     return follow(session, begin(), _read)
 
 
-def read_page(session: Session, begin: Callable[[], Reading[R]]) -> R:
+def read_page(session: SqliteSession, begin: Callable[[], Reading[R]]) -> R:
     """Read with all statements in one snapshot."""
     with session.snapshot():
         return follow(session, begin(), _read)
 
 
 def follow(
-    session: Session,
+    session: SqliteSession,
     steps: Generator[S, Sequence[Row], R],
-    run: Callable[[Session, S], Sequence[Row]],
+    run: Callable[[SqliteSession, S], Sequence[Row]],
     *,
     begun: S | None = None,
     refusals: tuple[type[Exception], ...] = (),
@@ -50,7 +51,7 @@ def follow(
     """Run the steps of some work, and return its answer.
 
     begun     the first step, if it was taken already
-    refusals  errors that are thrown into the work as `Refused`
+    refusals  errors that are thrown into the work as `DataRefused`
     """
     try:
         step = next(steps) if begun is None else begun
@@ -58,7 +59,7 @@ def follow(
             try:
                 rows = run(session, step)
             except refusals as error:
-                step = steps.throw(Refused(str(error)))
+                step = steps.throw(DataRefused(str(error)))
             else:
                 step = steps.send(rows)
     except StopIteration as end:
@@ -66,7 +67,7 @@ def follow(
         return answer
 
 
-def _read(session: Session, step: ReadingStep) -> Sequence[Row]:
+def _read(session: SqliteSession, step: ReadingStep) -> Sequence[Row]:
     if isinstance(step, Statement):
         return session.rows(step.sql, step.parameters)
     if isinstance(step, Query):
@@ -74,13 +75,13 @@ def _read(session: Session, step: ReadingStep) -> Sequence[Row]:
     return [row for piece in batch(step.name).pieces(list(step.keys)) for row in session.rows(*piece)]
 
 
-def change(session: Session, begin: Callable[[], Changing[R]]) -> R:
+def change(session: SqliteSession, begin: Callable[[], Changing[R]]) -> R:
     """Change the configuration in one transaction. The one writer runs no other change beside it."""
     with session.writing():
         return follow(session, begin(), _change, refusals=(Unstorable,))
 
 
-def _change(session: Session, step: ChangingStep) -> Sequence[Row]:
+def _change(session: SqliteSession, step: ChangingStep) -> Sequence[Row]:
     if isinstance(step, Statement):
         return session.rows(step.sql, step.parameters)
     if isinstance(step, Note):
@@ -92,7 +93,7 @@ def _change(session: Session, step: ChangingStep) -> Sequence[Row]:
     return changed
 
 
-def _note(session: Session, note: Note) -> None:
+def _note(session: SqliteSession, note: Note) -> None:
     version: int = session.value(query("raise_version"))
     session.run(query("note"), (note.kind, note.key))
     if version % DROP_EVERY == 0:

@@ -59,7 +59,7 @@ class _Job(NamedTuple):
 _Outcome = tuple[Any, BaseException | None]
 
 
-class Worker(Protocol):
+class SqliteWorker(Protocol):
     async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R: ...
 
     def dismiss(self) -> None:
