@@ -13,13 +13,13 @@ import json
 import re
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.test_tidy import PRODUCT, PYTHON, inside, name_of, read
+from tests.test_tidy import PRODUCT, PYTHON, name_of, read
 
 DEBTS = Path(__file__).with_name("style_debts.json")
 
@@ -91,11 +91,8 @@ def _closes(line: str) -> bool:
 
 
 def foreign_assignments() -> Counts:
-    """Assignments in `delivery/` to an attribute of a part (`self.part.attribute = …`), by file."""
-    return by_file(
-        [path for path in PACKAGE if inside(path).startswith("delivery/")],
-        lambda path: sum(1 for _ in assignments_to_parts(tree(path))),
-    )
+    """Assignments to an attribute of a part (`self.part.attribute = …`), by file."""
+    return by_file(PACKAGE, lambda path: sum(1 for _ in assignments_to_parts(tree(path))))
 
 
 def assignments_to_parts(module: ast.Module) -> Iterator[ast.Attribute]:
@@ -110,6 +107,63 @@ def assignments_to_parts(module: ast.Module) -> Iterator[ast.Attribute]:
                 yield node
 
 
+def import_circles() -> Counts:
+    """Modules of the package that import each other, directly or through others, by their names with how many they are.
+
+    Every import counts: for type checkers alone, and within a function. A circle hidden so is a circle.
+    """
+    modules = {_module(path): path for path in PACKAGE}
+    imports = {name: homes(imported(tree(path)), modules) - {name} for name, path in modules.items()}
+    return {", ".join(circle): len(circle) for circle in circles(imports)}
+
+
+def _module(path: Path) -> str:
+    return name_of(path).removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def imported(module: ast.Module) -> set[str]:
+    """The dotted names that a module imports, within functions and for type checkers too."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found.update(one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update(f"{node.module}.{one.name}" for one in node.names)
+    return found
+
+
+def homes(names: set[str], modules: Collection[str]) -> set[str]:
+    """The modules that these names are, or stand in."""
+    return {
+        home
+        for name in names
+        for home in [name if name in modules else name.rpartition(".")[0]]
+        if home in modules
+    }
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules each of which reaches the others."""
+    reached = {name: _reached(name, imports) for name in imports}
+    groups = {
+        tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in imports
+        if name in reached[name]
+    }
+    return [list(group) for group in sorted(groups)]
+
+
+def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    ahead = [*imports[name]]
+    while ahead:
+        one = ahead.pop()
+        if one not in found:
+            found.add(one)
+            ahead.extend(imports[one])
+    return found
+
+
 def uses_of_any() -> Counts:
     """Uses of `Any` in the whole product."""
     nodes = (node for path in PACKAGE for node in ast.walk(tree(path)))
@@ -118,7 +172,14 @@ def uses_of_any() -> Counts:
 
 RULES: dict[str, Callable[[], Counts]] = {
     rule.__name__: rule
-    for rule in (double_names, question_docstrings, breaking_comments, foreign_assignments, uses_of_any)
+    for rule in (
+        double_names,
+        question_docstrings,
+        breaking_comments,
+        foreign_assignments,
+        import_circles,
+        uses_of_any,
+    )
 }
 
 
@@ -154,6 +215,12 @@ def test_the_rules_see_what_they_are_for() -> None:
         ast.parse("self.a = 1\nself.b.c, d = 1, 2\nself.e.f += 1\ng.h = self.i.j\n")
     )
     assert sorted(node.attr for node in assigned) == ["c", "f"]
+    hidden = "from a import b\ndef f():\n    import c.d\nif TYPE_CHECKING:\n    from a.b import E\n"
+    modules = ("a", "a.b", "c.d")
+    assert homes(imported(ast.parse(hidden)), modules) == {"a.b", "c.d"}
+    assert homes(imported(ast.parse("from a import e, b")), modules) == {"a", "a.b"}
+    around = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": {"e"}, "g": set[str]()}
+    assert circles(around) == [["a", "b", "c"], ["e", "f"]]
     assert list(map(bool, map(QUESTION.match, ("How it is", "However", "Where", "Now how")))) == [
         True,
         False,

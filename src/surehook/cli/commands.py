@@ -14,6 +14,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+COMPLETING = "_SUREHOOK_COMPLETE"  # set by a shell that asks what could follow
+
 
 class CommandEntry(NamedTuple):
     """One line of the help: heading, command, module and summary."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from surehook.cli.commands import command
+from surehook.cli.commands import COMPLETING, command
 from surehook.cli.output import line
 
 app = command()
@@ -24,8 +24,6 @@ def completion(
     ~/.config/fish/completions/surehook.fish.
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    from surehook.cli.main import COMPLETING
 
     line(get_completion_script(prog_name="surehook", complete_var=COMPLETING, shell=shell))
 

@@ -11,10 +11,8 @@ from typer.core import TyperGroup
 
 from surehook import __version__
 from surehook.cli import pending_call
+from surehook.cli.commands import COMPLETING, LazyGroup
 from surehook.cli.commands import CommandEntry as Entry
-from surehook.cli.commands import LazyGroup
-
-COMPLETING = "_SUREHOOK_COMPLETE"  # set by a shell that asks what could follow
 
 
 class Commands(LazyGroup):
