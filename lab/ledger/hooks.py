@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from lab.ledger.book import Book
 
@@ -52,7 +52,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def writes(step: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+def writes(step: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[object, None, R]]:
     """Make a step that changes the book an async method, with the hooks on both sides of it."""
 
     @wraps(step)
@@ -65,7 +65,7 @@ def writes(step: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], 
     return method
 
 
-def reads(step: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+def reads(step: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[object, None, R]]:
     """Make a step that only looks an async method, with the hooks before it."""
 
     @wraps(step)

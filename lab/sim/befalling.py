@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lab.sim import dial_plans, stalls
 from lab.sim.broker import Trouble
@@ -21,7 +21,7 @@ FREEZE_S = 25.0  # a lease ends within 15 s, and the look that evicts comes with
 FORBIDDEN = "10.0.0.1"  # what DNS answers while a customer's name has been turned
 
 
-def befall(world: World) -> list[Coroutine[Any, Any, None]]:
+def befall(world: World) -> list[Coroutine[object, None, None]]:
     """Coroutines of everything that befalls a world during the storm."""
     return [
         befall_storage(world), befall_names(world), befall_broker(world), befall_health(world),

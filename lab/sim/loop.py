@@ -232,7 +232,7 @@ class SimLoop(asyncio.BaseEventLoop):
         process.held.clear()
 
     def spawn(
-        self, process: Process | None, coro: Coroutine[Any, Any, T], *, name: str | None = None
+        self, process: Process | None, coro: Coroutine[object, None, T], *, name: str | None = None
     ) -> asyncio.Task[T]:
         """A task that belongs to `process`, whoever asks."""
         task: asyncio.Task[T] = self.create_task(coro, name=name, context=context_of(process))
@@ -357,7 +357,7 @@ def _remember(loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
     loop.failures.append(failure)
 
 
-def run(main: Coroutine[Any, Any, T], *, seed: int | str = 0, loop: SimLoop | None = None) -> T:
+def run(main: Coroutine[object, None, T], *, seed: int | str = 0, loop: SimLoop | None = None) -> T:
     """Run `main` to its end in a simulated world and close the loop. Like `asyncio.run`, without the waiting."""
     loop = loop or SimLoop(seed)
     try:

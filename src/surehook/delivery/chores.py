@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
 
 CHORES_MAX = 64  # at once; each holds one page of rows
 WAITING_MAX = 10_000  # in line; each is a name and a closure, 4 MB in all
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Work = Callable[[], Coroutine[object, None, None]]
 
 log = logging.getLogger("surehook.delivery")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from surehook.core.errors import CommitUnknown, LedgerBroken, LedgerUnavailable, NodeEvicted
 from surehook.delivery.node import Node
@@ -166,7 +166,7 @@ class Loops:
             self.outage.met(name, error)
         return not isinstance(error, LedgerBroken)
 
-    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _begin(self, name: str, work: Coroutine[object, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self.tasks[task] = None
         task.add_done_callback(lambda done: self.tasks.pop(done, None))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from functools import partial
-from typing import Any
 
 from surehook.core.delivery import exhausted, may_retry
 from surehook.core.model import Delivery
@@ -35,7 +34,7 @@ def begin_ending_retries(
 ) -> None:
     """Walk beside the call. Where too many walks are in line already, one over everything does the work of them all."""
 
-    def walk() -> Coroutine[Any, Any, None]:
+    def walk() -> Coroutine[object, None, None]:
         return end_pending_retries(manager, endpoint=endpoint, event_type=event_type)
 
     if not chores.begin(walk, name=NAME, about=endpoint or event_type):

@@ -17,7 +17,7 @@ from surehook.host.signals import handle_once
 SWITCH_INTERVAL_S = 0.0005
 
 
-def run(work: Coroutine[Any, Any, int]) -> int:
+def run(work: Coroutine[object, None, int]) -> int:
     """Run a server on the loop of this process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     return _runner()(work)

@@ -183,7 +183,7 @@ def _length(call: IncomingRequest) -> int | None:
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
 
 
-async def _within(seconds: float, reading: Coroutine[Any, Any, T]) -> T:
+async def _within(seconds: float, reading: Coroutine[object, None, T]) -> T:
     """`asyncio.timeout`, but no timer for what is there at once: most bodies come with their heads. Raises TimeoutError."""
     try:
         waits_for = reading.send(None)
@@ -195,7 +195,7 @@ async def _within(seconds: float, reading: Coroutine[Any, Any, T]) -> T:
 
 
 @types.coroutine
-def _going_on(reading: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+def _going_on(reading: Coroutine[object, None, T], waits_for: Any) -> Generator[Any, Any, T]:
     """Await the rest of a coroutine that has begun."""
     while True:
         wrong: BaseException | None = None

@@ -27,7 +27,7 @@ class Deadline:
         self._until: float | None = None  # of the coroutine under way
         self._is_over = False
 
-    async def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
+    async def bound(self, coroutine: Coroutine[object, None, T], seconds: float) -> T:
         """Await a coroutine for so long, and cancel it then; its result. Raises Over, and what the coroutine raises."""
         cancelling, around = self._task.cancelling(), self._until  # it may be within another one
         until = self._loop.time() + seconds
@@ -70,7 +70,7 @@ class Deadlines:
     def __init__(self) -> None:
         self._by_task: dict[asyncio.Task[Any], Deadline] = {}
 
-    def bound(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> Coroutine[Any, Any, T]:
+    def bound(self, coroutine: Coroutine[object, None, T], seconds: float) -> Coroutine[object, None, T]:
         """Bound a coroutine of the calling task, which has to await it. Raises Over, and what the coroutine raises."""
         task = asyncio.current_task()
         assert task is not None

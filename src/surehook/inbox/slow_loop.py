@@ -32,7 +32,7 @@ class SlowLoopWatch:
         self.began: float | None = None
         self._told: set[str] = set()
 
-    async def timed(self, work: Coroutine[Any, Any, None]) -> None:
+    async def timed(self, work: Coroutine[object, None, None]) -> None:
         """Await this work, and time its steps; it is all of its task."""
         await _stepwise(work, self, self._calls.boot)
 
@@ -63,7 +63,7 @@ class SlowLoopWatch:
 
 @types.coroutine
 def _stepwise(
-    work: Coroutine[Any, Any, None], held: SlowLoopWatch, boot: Callable[[], float]
+    work: Coroutine[object, None, None], held: SlowLoopWatch, boot: Callable[[], float]
 ) -> Generator[Any, Any, None]:
     """`yield from`, with a look at the clock on either side of each step."""
     step: Callable[[Any], Any] = work.send

@@ -311,7 +311,7 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """The transaction as a handler gets it."""
         ...
 
-    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def wait(self, coroutine: Coroutine[object, None, T]) -> T:
         """Wait for a handler that is a coroutine."""
         ...
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import chain, zip_longest
-from typing import Any, TypeVar
+from typing import TypeVar
 
 STAGGER_S = 0.25  # RFC 8305 section 8
 
@@ -27,7 +27,7 @@ def take_turns(addresses: Sequence[str]) -> list[str]:
 
 async def race(
     addresses: Sequence[str],
-    connect: Callable[[str], Coroutine[Any, Any, Won]],
+    connect: Callable[[str], Coroutine[object, None, Won]],
     discard: Callable[[Won], None],
 ) -> Won:
     """The first connection to come up. Raises the first address's error where none does."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from surehook.core.effects import Script
 from surehook.inbox.group_commit import StoreResult
@@ -94,7 +94,7 @@ class BlockingMover:
         """Move as `Mover.until_empty` does."""
         return self._beside(lambda mover: mover.until_empty())
 
-    def _beside(self, what: Callable[[Mover], Coroutine[Any, Any, T]]) -> T:
+    def _beside(self, what: Callable[[Mover], Coroutine[object, None, T]]) -> T:
         done = concurrent.futures.Future[T]()
 
         def loop() -> None:
@@ -110,7 +110,7 @@ class BlockingMover:
             job()
         return done.result()
 
-    async def _moved(self, what: Callable[[Mover], Coroutine[Any, Any, T]]) -> T:
+    async def _moved(self, what: Callable[[Mover], Coroutine[object, None, T]]) -> T:
         mover, loop = self._make(self._stored), asyncio.get_running_loop()
         with self._changing:
             if self._is_stopped:

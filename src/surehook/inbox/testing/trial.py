@@ -335,7 +335,7 @@ class _Loop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="surehook-trial", daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[object, None, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close(self) -> None:
