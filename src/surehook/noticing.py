@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 
@@ -48,7 +47,7 @@ class Noticing:
         self._boot = boot
         self._begun: dict[tuple[str, str], Begun] = {}  # the last by kind and code, both of closed lists
 
-    def fact(self, name: str, **fields: Any) -> None:
+    def fact(self, name: str, **fields: object) -> None:
         self._telemetry.fact(name, **fields)
         now, code = self._boot(), str(fields.get("code", ""))
         last = self._begun.get((ENDS.get(name, name), code))
@@ -64,7 +63,7 @@ class Noticing:
             else:
                 self._note(name, fields, now)
 
-    def _note(self, name: str, fields: Mapping[str, Any], at: float) -> asyncio.Task[None]:
+    def _note(self, name: str, fields: Mapping[str, object], at: float) -> asyncio.Task[None]:
         engine = self._engine
         notice = Notice(
             id=ids.uuid7(engine.clock.now(), engine.entropy.bits(10)),

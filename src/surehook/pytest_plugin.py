@@ -85,7 +85,7 @@ def sign(request: pytest.FixtureRequest) -> Callable[..., Message]:
     return signing()
 
 
-def _scenario(name: str) -> Any:
+def _scenario(name: str) -> object:
     def fixture(inbox: Trial) -> Scenario:
         from surehook.inbox.testing import scenarios
 

@@ -192,7 +192,7 @@ def _structs_at(path: list[str], body: type[Struct]) -> list[type[Struct]]:
     return here
 
 
-def _kinds(kind: Any) -> Iterator[Any]:
+def _kinds(kind: object) -> Iterator[Any]:
     """A type, and those it is made of."""
     yield kind
     if get_origin(kind) is not Literal:

@@ -200,8 +200,8 @@ def _tag(operation: Operation) -> str:
 # -- schemas ------------------------------------------------------------------------------------------------
 
 
-def _types() -> list[Any]:
-    found: dict[Any, None] = {ProblemShape: None}
+def _types() -> list[object]:
+    found: dict[object, None] = {ProblemShape: None}
     for operation in OPERATIONS:
         for kind in (operation.body, *operation.answers.values()):
             if kind is not None and kind is not bytes:
@@ -220,7 +220,7 @@ def _schemas() -> JsonObject:
     return dict(sorted(schemas.items()))
 
 
-def _tidied(value: Any) -> Any:
+def _tidied(value: object) -> Any:
     """Names without `Shape`, and patterns as JavaScript writes them."""
     if isinstance(value, dict):
         return {key: _tidied(each) if key != "title" else _bare(each) for key, each in value.items()}

@@ -42,7 +42,7 @@ class ApiRequest(Struct):
             raise Problem("not_found", other or f"there is no {what} with this id", status=404)
         return raw
 
-    def page(self, page: Page, show: Callable[[Any], Any]) -> ApiAnswer:
+    def page(self, page: Page, show: Callable[[Any], object]) -> ApiAnswer:
         """One page of a list."""
         return self.rows([show(value) for value in page.data], page.next)
 

@@ -38,7 +38,7 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: object) -> list[str]:
         return [entry.name for entry in self.entries]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
         for entry in self.entries:
             if entry.name == cmd_name:
                 command = get_command(import_module(entry.module).app)
@@ -46,7 +46,7 @@ class LazyGroup(TyperGroup):
                 return command
         return None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: object, formatter: Any) -> None:
         for heading in dict.fromkeys(entry.heading for entry in self.entries):
             with formatter.section(heading):
                 formatter.write_dl([(e.name, e.summary) for e in self.entries if e.heading == heading])
@@ -59,7 +59,7 @@ def _stand_in(entry: CommandEntry) -> TyperCommand:
 class CommandGroup(TyperGroup):
     """A group that lists its commands with their whole first sentence, which typer would cut."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: object, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, first_sentence(self.commands[name].help)) for name in self.commands])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -45,9 +45,9 @@ def show(
     print_table(columns, rows, wide=wide)
 
 
-def _plain(settings: Settings, origin: bool) -> dict[str, Any]:
+def _plain(settings: Settings, origin: bool) -> dict[str, object]:
     """One object by setting name: the value, or value and origin."""
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for setting in SETTINGS:
         value = getattr(settings, setting.name)
         if setting.secret and value is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from surehook.cli.human_times import age, clock_ms, coming, local
 from surehook.cli.output import ApiObject, line, paint
@@ -54,7 +53,7 @@ HELD = "by a process: it waits for its turn there, or for its receiver's answer;
 BY_HAND = frozenset({"paused", "inactive", "failure"})  # nothing happens until somebody resumes the endpoint
 
 
-def row(delivery: ApiObject) -> list[Any]:
+def row(delivery: ApiObject) -> list[object]:
     return [
         delivery["id"],
         f"parked {delivery['reason']}" if is_parked(delivery) else delivery["state"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -345,7 +345,7 @@ def grant(
     line(granted)
 
 
-def _given(**values: Any) -> ApiObject:
+def _given(**values: object) -> ApiObject:
     return {name: value for name, value in values.items() if value is not None}
 
 

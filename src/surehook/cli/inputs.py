@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, get_args
+from typing import get_args
 
 from surehook.cli.errors import REJECTED, CommandError
 
@@ -64,7 +64,7 @@ def json_bytes(written: str) -> bytes:
     return data
 
 
-def json_of(written: str) -> Any:
+def json_of(written: str) -> object:
     """The value of a JSON argument."""
     from msgspec.json import decode
 
@@ -109,7 +109,7 @@ def check_key(key: str) -> None:
         raise CommandError(f"--key: {error}", code=USAGE) from None
 
 
-def policy_of(written: str) -> Any:
+def policy_of(written: str) -> object:
     """A policy as the API takes it: a name, an object, or None for `null`."""
     text = text_of(written).strip()
     return json_of(text) if text.startswith("{") or text == "null" else text

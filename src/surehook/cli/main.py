@@ -75,7 +75,7 @@ def root(
     """Webhooks that surely arrive, and take effect once."""
 
 
-def descend(root: Any, words: list[str]) -> tuple[Any, str, list[str]]:
+def descend(root: object, words: list[str]) -> tuple[Any, str, list[str]]:
     """The innermost command that the leading words name, its full name, and the words left for it.
 
     Typer would find it too, but it imports pydantic (60 ms) to learn that a group's own --help was not

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -78,7 +78,7 @@ def listing(
     json: bool,
     wide: bool,
     columns: Sequence[Column],
-    row: Callable[[ApiObject], Sequence[Any]],
+    row: Callable[[ApiObject], Sequence[object]],
     nothing: str,
 ) -> None:
     """Fetch up to `limit` entries, page by page, and print them with a hint how to get more."""

@@ -13,7 +13,7 @@ from surehook.core.effects import Script
 class TrackedClient(Client):
     """A client whose latest change is known to `pending_call`."""
 
-    def _exchange(self, call: ApiCall, type: Any = Any) -> Script[Any]:
+    def _exchange(self, call: ApiCall, type: object = Any) -> Script[object]:
         pending_call.began(call)
         try:
             return (yield from super()._exchange(call, type))

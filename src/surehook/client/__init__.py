@@ -11,7 +11,7 @@ The classes are loaded when they are first asked for, so that a program pays for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surehook.client.errors import ClientError, Refused, Unreachable
 
@@ -25,7 +25,7 @@ __all__ = ["AsyncClient", "Client", "ClientError", "Refused", "Sent", "Unreachab
 _HOMES = {"Client": "sync", "AsyncClient": "aio", "Sent": "calls"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -55,11 +55,13 @@ class AsyncClient(BaseClient):
         self.replays = _Collection(self, "/v1/replays")
         self.notices = _Collection(self, "/v1/notices")
 
-    async def send(self, type: str, data: Any, *, tenant: str, key: str | None = None, **fields: Any) -> Sent:
+    async def send(
+        self, type: str, data: object, *, tenant: str, key: str | None = None, **fields: object
+    ) -> Sent:
         """Publish an event; as `Client.send`."""
         return await effects.run_async(self._send(type, data, tenant, key, fields))
 
-    async def send_many(self, events: Iterable[Mapping[str, Any]]) -> list[Sent | Refused]:
+    async def send_many(self, events: Iterable[Mapping[str, object]]) -> list[Sent | Refused]:
         """Publish events in order, up to 1,000 a request; as `Client.send_many`."""
         return await effects.run_async(self._send_many(events))
 
@@ -68,16 +70,16 @@ class AsyncClient(BaseClient):
         method: str,
         path: str,
         *,
-        query: Mapping[str, Any] | None = None,
-        json: Any = None,
-        type: Any = Any,
+        query: Mapping[str, object] | None = None,
+        json: object = None,
+        type: object = Any,
     ) -> Any:
         """Any request of the API; the answer decoded as `type`, None where it is empty."""
         return await effects.run_async(
             self._exchange(calls.request(method, path, query=query, json=json), type)
         )
 
-    async def pages(self, path: str, query: Mapping[str, Any] | None = None) -> AsyncIterator[Any]:
+    async def pages(self, path: str, query: Mapping[str, object] | None = None) -> AsyncIterator[Any]:
         """Every entry of a list, newest first, fetched a page at a time."""
         given = {"limit": PAGE_ENTRIES, **(query or {})}
         while True:

@@ -33,9 +33,9 @@ class SenderConnections(Protocol):
 class Caller(Protocol[R, P]):
     """A client, as its collections see it."""
 
-    def call(self, method: str, path: str, *, json: Any = None) -> R: ...
+    def call(self, method: str, path: str, *, json: object = None) -> R: ...
 
-    def pages(self, path: str, query: Mapping[str, Any] | None = None) -> P: ...
+    def pages(self, path: str, query: Mapping[str, object] | None = None) -> P: ...
 
 
 class Collection(Generic[R, P]):
@@ -45,23 +45,23 @@ class Collection(Generic[R, P]):
         self._client = client
         self._path = path
 
-    def create(self, **fields: Any) -> R:
+    def create(self, **fields: object) -> R:
         return self._client.call("POST", self._path, json=fields)
 
     def get(self, name: str) -> R:
         return self._client.call("GET", f"{self._path}/{calls.segment(name)}")
 
-    def update(self, name: str, /, **fields: Any) -> R:
+    def update(self, name: str, /, **fields: object) -> R:
         return self._client.call("PATCH", f"{self._path}/{calls.segment(name)}", json=fields)
 
     def delete(self, name: str) -> R:
         return self._client.call("DELETE", f"{self._path}/{calls.segment(name)}")
 
-    def act(self, name: str, verb: str, /, **fields: Any) -> R:
+    def act(self, name: str, verb: str, /, **fields: object) -> R:
         """`POST …/{name}/{verb}`, such as `act(delivery_id, "resend")`."""
         return self._client.call("POST", f"{self._path}/{calls.segment(name)}/{verb}", json=fields or None)
 
-    def iter(self, **filters: Any) -> P:
+    def iter(self, **filters: object) -> P:
         """All entries, newest first, a page at a time."""
         return self._client.pages(self._path, filters)
 
@@ -86,20 +86,20 @@ class BaseClient:
         self._clock, self._chance = clock, chance
 
     def _send(
-        self, type: str, data: Any, tenant: str, key: str | None, fields: dict[str, Any]
+        self, type: str, data: object, tenant: str, key: str | None, fields: dict[str, object]
     ) -> Script[Sent]:
         given = {"tenant": tenant, "type": type, **fields}
         call = calls.send(given, data, key=key, now_ms=self._now_ms(), chance=self._chance(10))
         return calls.sent((yield from self._exchange(call)))
 
-    def _send_many(self, events: Iterable[Mapping[str, Any]]) -> Script[list[Sent | Refused]]:
+    def _send_many(self, events: Iterable[Mapping[str, object]]) -> Script[list[Sent | Refused]]:
         answers: list[Sent | Refused] = []
         chances = iter(lambda: self._chance(10), b"")
         for call in calls.batches(events, now_ms=self._now_ms(), chances=chances):
             answers += calls.sent_each((yield from self._exchange(call)))
         return answers
 
-    def _exchange(self, call: ApiCall, type: Any = Any) -> Script[Any]:
+    def _exchange(self, call: ApiCall, type: object = Any) -> Script[object]:
         """The value of an answer, after as many repeats as are right and patience allows."""
         headers = calls.headers_of(self._server, self._key, call)
         until = self._monotonic() + self._patience_s

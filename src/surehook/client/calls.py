@@ -79,7 +79,9 @@ def headers_of(server: ServerUrl, key: str | None, call: ApiCall) -> dict[str, s
     return headers | call.headers
 
 
-def send(fields: Mapping[str, Any], data: Any, *, key: str | None, now_ms: int, chance: bytes) -> ApiCall:
+def send(
+    fields: Mapping[str, object], data: object, *, key: str | None, now_ms: int, chance: bytes
+) -> ApiCall:
     """Publish one event. Without an idempotency key the event gets its id here, so that a repeat is known."""
     event = {name: value for name, value in fields.items() if value is not None}
     headers = {}
@@ -99,7 +101,7 @@ def check_key(key: str) -> None:
 
 
 def batches(
-    events: Iterable[Mapping[str, Any]], *, now_ms: int, chances: Iterable[bytes]
+    events: Iterable[Mapping[str, object]], *, now_ms: int, chances: Iterable[bytes]
 ) -> Iterable[ApiCall]:
     """Publish many events in as few requests as the server's bounds allow, in order."""
     lines: list[bytes] = []
@@ -122,7 +124,9 @@ def event_id(now_ms: int, chance: bytes) -> str:
     return ids.text(ids.EVENT, ids.uuid7(now_ms, chance))
 
 
-def request(method: str, path: str, *, query: Mapping[str, Any] | None = None, json: Any = None) -> ApiCall:
+def request(
+    method: str, path: str, *, query: Mapping[str, object] | None = None, json: object = None
+) -> ApiCall:
     """Any other request. None values of the query are left out."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     target = path + ("?" + urlencode(given) if given else "")
@@ -135,7 +139,7 @@ def segment(value: str) -> str:
     return quote(value, safe="")
 
 
-def read(answer: HttpAnswer, type: Any = Any) -> Any:
+def read(answer: HttpAnswer, type: object = Any) -> Any:
     """The value of an answer (None for an empty one) as `type`. Raises Refused for 4xx and 5xx."""
     if not 200 <= answer.status < 300:
         raise refusal(answer.status, answer.body)
@@ -202,7 +206,7 @@ def retry_after_s(answer: HttpAnswer) -> float | None:
     return float(written) if written.isdigit() else None
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     """The bytes of a value. Raises ValueError for NaN and infinities, of which an encoder makes null without a word."""
     encoded: bytes = msgspec.json.encode(value)
     if b"null" in encoded and _has_no_number(value):
@@ -210,7 +214,7 @@ def _json(value: Any) -> bytes:
     return encoded
 
 
-def _has_no_number(value: Any) -> bool:
+def _has_no_number(value: object) -> bool:
     """True if it holds a float that JSON does not have."""
     if isinstance(value, float):
         return not isfinite(value)

@@ -61,7 +61,7 @@ class Client(BaseClient):
         self.replays = _Collection(self, "/v1/replays")
         self.notices = _Collection(self, "/v1/notices")
 
-    def send(self, type: str, data: Any, *, tenant: str, key: str | None = None, **fields: Any) -> Sent:
+    def send(self, type: str, data: object, *, tenant: str, key: str | None = None, **fields: object) -> Sent:
         """Publish an event; when this returns, the event and its deliveries are on disk.
 
         data    any JSON value, or bytes that are JSON already and travel as they are; ValueError for NaN and infinities
@@ -71,7 +71,7 @@ class Client(BaseClient):
         """
         return effects.run(self._send(type, data, tenant, key, fields))
 
-    def send_many(self, events: Iterable[Mapping[str, Any]]) -> list[Sent | Refused]:
+    def send_many(self, events: Iterable[Mapping[str, object]]) -> list[Sent | Refused]:
         """Publish events (the fields of the API, `idempotency_key` included), up to 1,000 a request.
 
         The answers are in the order of the events; a refused event does not stop its neighbours.
@@ -83,14 +83,14 @@ class Client(BaseClient):
         method: str,
         path: str,
         *,
-        query: Mapping[str, Any] | None = None,
-        json: Any = None,
-        type: Any = Any,
+        query: Mapping[str, object] | None = None,
+        json: object = None,
+        type: object = Any,
     ) -> Any:
         """Any request of the API; the answer decoded as `type`, None where it is empty."""
         return effects.run(self._exchange(calls.request(method, path, query=query, json=json), type))
 
-    def pages(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    def pages(self, path: str, query: Mapping[str, object] | None = None) -> Iterator[Any]:
         """Every entry of a list, newest first, fetched a page at a time."""
         given = {"limit": PAGE_ENTRIES, **(query or {})}
         while True:

@@ -41,7 +41,7 @@ def gather(
     table: Table, *, env: Mapping[str, str], file: Path | None, flags: Mapping[str, object], dev: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """All values that were given, and the origin of each, by name. Raises SettingsError."""
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, object] = {}
     origins: dict[str, str] = {}
     for name, raw, origin in _given(table, env, file, flags, dev):
         chosen[name] = _read(table[name], raw, origin)

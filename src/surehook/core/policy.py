@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -84,7 +84,7 @@ _HINTS = {
 S = TypeVar("S", bound=Struct)
 
 
-def parse_policy(reference: bytes | str | dict[str, Any] | None, profiles: Mapping[str, Policy]) -> Policy:
+def parse_policy(reference: bytes | str | dict[str, object] | None, profiles: Mapping[str, Policy]) -> Policy:
     """The policy a reference means.
 
     `reference` is JSON as given (bytes), a bare name (str; JSON text is read as such), an object (dict), or None
@@ -105,7 +105,7 @@ def parse_policy(reference: bytes | str | dict[str, Any] | None, profiles: Mappi
     return named
 
 
-def _read(reference: bytes | str | dict[str, Any] | None) -> GivenPolicy | str | None:
+def _read(reference: bytes | str | dict[str, object] | None) -> GivenPolicy | str | None:
     if isinstance(reference, str) and reference[:1] not in ("{", '"'):
         return reference
     try:
@@ -133,7 +133,7 @@ def _named(name: str, profiles: Mapping[str, Policy], *, field: str) -> Policy:
 
 
 def _merged(given: GivenPolicy, start: Policy) -> Policy:
-    changes: dict[str, Any] = {
+    changes: dict[str, object] = {
         key: value
         for key, value in msgspec.structs.asdict(given).items()
         if value is not UNSET and key not in ("name", "profile")
@@ -232,7 +232,7 @@ def _refused(path: str, detail: str, *, hint: str | None = None) -> Problem:
     )
 
 
-def policy_json(policy: Policy) -> dict[str, Any]:
+def policy_json(policy: Policy) -> dict[str, object]:
     """The policy as the API shows it: shape and key order are part of the contract."""
     t, breaker, jitter = policy.timeouts, policy.breaker, policy.jitter
     return {
@@ -258,7 +258,7 @@ def policy_json(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _breaker_json(breaker: BreakerPolicy) -> dict[str, Any]:
+def _breaker_json(breaker: BreakerPolicy) -> dict[str, object]:
     """`rate` is the default, and not written."""
     window, probe_after = _short(breaker.window), _short(breaker.probe_after)
     if breaker.strategy == "count":
@@ -276,7 +276,7 @@ def _breaker_json(breaker: BreakerPolicy) -> dict[str, Any]:
     }
 
 
-def _schedule_json(schedule: Schedule) -> dict[str, Any]:
+def _schedule_json(schedule: Schedule) -> dict[str, object]:
     match schedule:
         case Fixed(waits):
             return {"fixed": [_short(wait) for wait in waits]}
@@ -293,7 +293,7 @@ def _schedule_json(schedule: Schedule) -> dict[str, Any]:
             return {"wait_factor": {"factor": _short(factor), "retries": retries}}
 
 
-def _jitter_json(jitter: Jitter) -> dict[str, Any]:
+def _jitter_json(jitter: Jitter) -> dict[str, object]:
     match jitter:
         case JitterRatio(ratio):
             return {"ratio": ratio}

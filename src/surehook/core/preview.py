@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from surehook.core import lanes, schedule
 from surehook.core.model import LANES, RETRY
 from surehook.core.policy_parts import Policy
 
 
-def timeline(policy: Policy) -> list[dict[str, Any]]:
+def timeline(policy: Policy) -> list[dict[str, object]]:
     """One entry an attempt, in the shape and key order of the API; all values in seconds.
 
     `wait_s` is without jitter and not rounded, `after_s` the sum of the waits, `jitter_s` what jitter may add to the

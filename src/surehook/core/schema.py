@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -109,7 +109,7 @@ class Schema:
             return _mismatch(error)
         return None
 
-    def _count(self, data: bytes, value: Any) -> Cost:
+    def _count(self, data: bytes, value: object) -> Cost:
         assert self._counter is not None
         return self._counter.count(value, has_long=json_text.has_long_number(data, LONG_DIGITS))
 
@@ -171,22 +171,22 @@ def kept_in_steps(source: bytes) -> Steps[Schema]:
         return Schema(source, None, None, problem.detail)
 
 
-def count_patterns(schema: Any) -> int:
+def count_patterns(schema: object) -> int:
     """Number of regular expressions in a schema at most: `pattern` texts and keys of `patternProperties`, wherever."""
     return sum(1 for _ in _patterns(schema))
 
 
-def count_parts(schema: Any) -> int:
+def count_parts(schema: object) -> int:
     """Number of objects: subschemas, and objects that hold them."""
     return sum(isinstance(value, dict) for value in inside(schema))
 
 
-def count_places(schema: Any) -> int:
+def count_places(schema: object) -> int:
     """Size of all its regular expressions, repetitions written out."""
     return sum(weigh(pattern)[0] for pattern in _patterns(schema))
 
 
-def _patterns(schema: Any) -> Iterator[str]:
+def _patterns(schema: object) -> Iterator[str]:
     for value in inside(schema):
         if isinstance(value, dict):
             if isinstance(value.get("pattern"), str):

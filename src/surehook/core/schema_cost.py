@@ -13,7 +13,6 @@ Small payloads are not walked: the whole schema, written out, times the payload'
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import Any
 
 from msgspec import Struct
 
@@ -62,7 +61,7 @@ class Counter:
         values = 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
         return min(CAP, steps * values + text * len(data) + square * values * values)
 
-    def count(self, data: Any, most: int = limits.SCHEMA_STEPS, *, has_long: bool = True) -> Cost:
+    def count(self, data: object, most: int = limits.SCHEMA_STEPS, *, has_long: bool = True) -> Cost:
         """Count for this payload; ends early where the steps pass `most`. `has_long`: it may have a number that fits in no
         64 bits."""
         if self._built > KEPT:
@@ -143,7 +142,7 @@ class Counter:
         return State(count, nodes)
 
 
-def counting(document: Any) -> Steps[Counter]:
+def counting(document: object) -> Steps[Counter]:
     """A counter for a schema. Raises TooMuch for one that applies itself to the same value."""
     nodes = yield from SchemaReader().read(document)
     order = _sorted(nodes)

@@ -67,13 +67,13 @@ class SchemaReader:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._documents: list[Any] = []
+        self._documents: list[object] = []
         self.nodes: list[SchemaNode] = []
         self._bases: dict[int, str] = {}
-        self._places: dict[str, Any] = {}
-        self._dynamic: dict[str, list[Any]] = {}
+        self._places: dict[str, object] = {}
+        self._dynamic: dict[str, list[object]] = {}
 
-    def read(self, document: Any) -> Steps[list[SchemaNode]]:
+    def read(self, document: object) -> Steps[list[SchemaNode]]:
         """The subschemas that can be reached, the root first. Raises TooMuch."""
         yield from self._index(document)
         self._number(document)
@@ -84,7 +84,7 @@ class SchemaReader:
             yield NODE_COST
         return self.nodes
 
-    def _number(self, schema: Any) -> int:
+    def _number(self, schema: object) -> int:
         key = id(schema) if isinstance(schema, dict) else -1
         number = self._numbers.get(key)
         if number is None:
@@ -93,7 +93,7 @@ class SchemaReader:
             self._documents.append(schema)
         return number
 
-    def _read(self, node: SchemaNode, schema: Any) -> None:
+    def _read(self, node: SchemaNode, schema: object) -> None:
         if not isinstance(schema, dict):
             if schema is _FOREIGN:
                 node.steps = _FOREIGN_STEPS
@@ -122,7 +122,7 @@ class SchemaReader:
         self._read_lists(node, schema)
         self._read_values(node, schema)
 
-    def _read_objects(self, node: SchemaNode, schema: dict[str, Any]) -> None:
+    def _read_objects(self, node: SchemaNode, schema: dict[str, object]) -> None:
         get: Callable[[str], Any] = schema.get
         properties = get("properties")
         if isinstance(properties, dict):
@@ -144,7 +144,7 @@ class SchemaReader:
         if isinstance(get("required"), list):
             node.steps += NAME * len(get("required"))
 
-    def _read_lists(self, node: SchemaNode, schema: dict[str, Any]) -> None:
+    def _read_lists(self, node: SchemaNode, schema: dict[str, object]) -> None:
         get: Callable[[str], Any] = schema.get
         for word in ("prefixItems", "items"):
             if isinstance(get(word), list):
@@ -158,7 +158,7 @@ class SchemaReader:
             node.unevaluated = True
         node.unique = int(get("uniqueItems") is True)
 
-    def _read_values(self, node: SchemaNode, schema: dict[str, Any]) -> None:
+    def _read_values(self, node: SchemaNode, schema: dict[str, object]) -> None:
         get: Callable[[str], Any] = schema.get
         options = list(get("enum")) if isinstance(get("enum"), list) else []
         if "const" in schema:
@@ -185,9 +185,9 @@ class SchemaReader:
         node.text += each
         node.tokens += each
 
-    def _index(self, document: Any) -> Steps[None]:
+    def _index(self, document: object) -> Steps[None]:
         """Every place that has a name of its own."""
-        waiting: list[tuple[Any, str]] = [(document, "")]
+        waiting: list[tuple[object, str]] = [(document, "")]
         self._places[""] = document
         while waiting:
             value, base = waiting.pop()
@@ -211,7 +211,7 @@ class SchemaReader:
                 self._bases[id(value)] = base
                 waiting += [(one, base) for one in value.values()]
 
-    def _name(self, place: str, schema: Any) -> None:
+    def _name(self, place: str, schema: object) -> None:
         if place and self._places.setdefault(place, schema) is not schema:
             raise TooMuch("two places in it have the same name")
 
@@ -245,7 +245,7 @@ class SchemaReader:
         return self._number(named)
 
 
-def _names_text(schema: Any) -> int:
+def _names_text(schema: object) -> int:
     """Steps for a character of a key, by a schema of names with everything in it."""
     text = 0
     for value in inside(schema):
@@ -256,15 +256,15 @@ def _names_text(schema: Any) -> int:
     return text
 
 
-def _is_schema(value: Any) -> bool:
+def _is_schema(value: object) -> bool:
     return isinstance(value, dict | bool)
 
 
-def _values(value: Any) -> list[Any]:
+def _values(value: object) -> list[object]:
     return list(value.values()) if isinstance(value, dict) else []
 
 
-def inside(value: Any) -> Iterator[Any]:
+def inside(value: object) -> Iterator[object]:
     """The value and everything in it."""
     waiting = [value]
     while waiting:
@@ -276,11 +276,11 @@ def inside(value: Any) -> Iterator[Any]:
             waiting += each.values()
 
 
-def is_long(value: Any) -> bool:
+def is_long(value: object) -> bool:
     """True for a number that fits in no 64 bits."""
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     """Values in it; numbers that are long count as many."""
     return sum(LONG // COMPOUND if is_long(each) else 1 for each in inside(value))

@@ -30,7 +30,7 @@ class SchemaWalk:
 
     def __init__(self, at_key: AtKey, at_item: AtItem, *, has_long: bool) -> None:
         self.steps = self.errors = self.own = 0
-        self.below: dict[State, list[Any]] = {}  # the next level
+        self.below: dict[State, list[object]] = {}  # the next level
         self._at_key = at_key
         self._at_item = at_item
         self._has_long = has_long
@@ -62,7 +62,7 @@ class SchemaWalk:
         exact = plain * state.huge + (len(numbers) - plain) * state.multiple
         self.steps += HUGE * exact + MULTIPLE * state.multiple * len(numbers)
 
-    def _objects(self, state: State, objects: list[dict[str, Any]]) -> None:
+    def _objects(self, state: State, objects: list[dict[str, object]]) -> None:
         keys = self._compound(state, objects)
         if not keys:
             return
@@ -73,7 +73,7 @@ class SchemaWalk:
             self._put(self._at_key(state, None), chain.from_iterable(map(dict.values, objects)))
             return
         self.own += LOOK * (keys + len(objects))
-        lists: dict[str | None, list[Any]] = {}
+        lists: dict[str | None, list[object]] = {}
         known = state.known
         for each in objects:
             for key, inner in each.items():
@@ -85,7 +85,7 @@ class SchemaWalk:
         for name, found in lists.items():
             self._put(self._at_key(state, name), found)
 
-    def _lists(self, state: State, lists: list[list[Any]]) -> None:
+    def _lists(self, state: State, lists: list[list[object]]) -> None:
         items = self._compound(state, lists)
         self.steps += state.contains * items
         if state.unique:
@@ -111,7 +111,7 @@ class SchemaWalk:
             self.steps += UNEVALUATED * state.unevaluated * held * len(state.nodes)
         return held
 
-    def _long(self, state: State, lists: list[list[Any]]) -> None:
+    def _long(self, state: State, lists: list[list[object]]) -> None:
         for each in lists:
             for value in inside(each):
                 self.own += LOOK_INTO
@@ -123,7 +123,7 @@ class SchemaWalk:
         self.below.setdefault(state, []).extend(values)
 
 
-def _of(kind: type, values: list[Any], kinds: set[type]) -> list[Any]:
+def _of(kind: type, values: list[object], kinds: set[type]) -> list[Any]:
     return values if len(kinds) == 1 else [value for value in values if type(value) is kind]
 
 

@@ -148,7 +148,7 @@ class Signer:
         )
 
 
-def _keyed(key: bytes) -> tuple[Any, Any]:
+def _keyed(key: bytes) -> tuple[object, object]:
     """The two SHA-256 states of RFC 2104 after the key (at most 64 bytes, the block size) was read."""
     block = key.ljust(64, b"\x00")
     inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))

@@ -28,7 +28,7 @@ def check(given: Mapping[str, Any], before: Endpoint | None) -> None:
         authentication.check_beside(shown, headers)
 
 
-async def check_token_url(manager: Manager, given: Mapping[str, Any], *, tenant: str) -> None:
+async def check_token_url(manager: Manager, given: Mapping[str, object], *, tenant: str) -> None:
     """Judge where tokens come from like any other URL. Raises Problem with the field `authentication.token_url`."""
     client = given.get("authentication")
     if not isinstance(client, ClientCredentials):

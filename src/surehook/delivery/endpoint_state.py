@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 from surehook.core.breaker import Breaker
 from surehook.core.lanes import Limit, Pace
@@ -171,7 +170,7 @@ class QuietEndpointState(EndpointState):
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         self._wake()
         return getattr(self, name)
 

@@ -214,7 +214,7 @@ async def _checked(
     return checked
 
 
-def _judged(given: Mapping[str, Any]) -> dict[str, Any]:
+def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     """The given fields, judged as far as each can be by itself."""
     judged = dict(given)
     if "event_types" in given:
@@ -239,7 +239,7 @@ def _check_tls(manager: Manager, checked: Mapping[str, Any], before: Endpoint | 
         manager.transport.check_tls(tls, url=url, now=manager.clock.now())
 
 
-def _asked(new: New) -> dict[str, Any]:
+def _asked(new: New) -> dict[str, object]:
     fields = ("url", "event_types", "policy", "headers", "order", "authentication", "tls")
     return {name: getattr(new, name) for name in fields}
 

@@ -79,7 +79,7 @@ def _bring(manager: Manager, schema: Schema | None, schemas: Mapping[str, Schema
             manager.directory.compiled[one.source] = one
 
 
-def _stored(changes: Mapping[str, Any]) -> dict[str, Any]:
+def _stored(changes: Mapping[str, Any]) -> dict[str, object]:
     """As the ledger has them: of a schema its bytes."""
     stored = dict(changes)
     if stored.get("schema") is not None:

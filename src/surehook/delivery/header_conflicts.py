@@ -25,7 +25,7 @@ SLICE = 5_000  # endpoints looked at between two turns of the loop: some millise
 FIELDS = frozenset({"headers", "authentication", "policy", "event_types"})
 
 
-def check_endpoint(manager: Manager, given: Mapping[str, Any], before: Endpoint | None) -> None:
+def check_endpoint(manager: Manager, given: Mapping[str, object], before: Endpoint | None) -> None:
     """Judge the given fields together with those that stay. Raises Problem `authentication_conflict`."""
     if not given.keys() & FIELDS:
         return

@@ -81,7 +81,7 @@ class Replays:
             else:
                 self._seen[job.id] = job.position
 
-    async def begin(self, given: Mapping[str, Any], *, dry_run: bool) -> ReplayJob:
+    async def begin(self, given: Mapping[str, object], *, dry_run: bool) -> ReplayJob:
         """Start a job for a filter as `where` reads it. A short dry run is done when this returns, a long one goes on.
 
         Raises Problem `too_many_replays`.
@@ -208,16 +208,16 @@ def _is_due_again(seen: DeliveryView, job: ReplayJob) -> bool:
     return is_finished and seen.replayed_by is None and seen.dismissal is None
 
 
-def _kept(given: Mapping[str, Any]) -> bytes:
+def _kept(given: Mapping[str, object]) -> bytes:
     """A filter as the ledger keeps it: in a list, where it has a field that versions before this one pass over. One of them
     that takes the job over then fails it, and does not deliver again what was not asked for."""
     return msgspec.json.encode([given] if given.keys() & LATER_FIELDS else given)
 
 
-def given_of(job: ReplayJob) -> dict[str, Any]:
+def given_of(job: ReplayJob) -> dict[str, object]:
     """The filter of a job, as it was asked for."""
     kept = msgspec.json.decode(job.filter)
-    given: dict[str, Any] = kept[0] if isinstance(kept, list) else kept
+    given: dict[str, object] = kept[0] if isinstance(kept, list) else kept
     return given
 
 

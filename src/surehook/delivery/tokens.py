@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from surehook.core import authentication, oauth2, redact
@@ -176,7 +176,7 @@ class Tokens:
                 credential.is_busy = True
         return token_request
 
-    def heed(self, step: Callable[..., None], *given: Any) -> None:
+    def heed(self, step: Callable[..., None], *given: object) -> None:
         """Do what the transport or the event loop calls for: they would log what it raises, and who waits wait for ever."""
         try:
             step(*given)

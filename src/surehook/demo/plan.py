@@ -38,7 +38,7 @@ class DemoReceiver(Struct, frozen=True):
     ends: bool  # its deliveries are sure to end while we watch
 
 
-def _policy(**changes: Any) -> dict[str, Any]:
+def _policy(**changes: object) -> dict[str, object]:
     """`standard` with short waits: a second where it has minutes."""
     start = {
         "profile": "standard",

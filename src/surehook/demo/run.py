@@ -176,7 +176,7 @@ class Play:
         self._watch.show(counts, status=f"{status}, {taken} applied", at_s=self._now())
         return taken
 
-    def _list(self) -> list[dict[str, Any]]:
+    def _list(self) -> list[dict[str, object]]:
         return list(self._client.deliveries.iter(tenant=TENANT))
 
     def _tell(self, text: str) -> None:

@@ -104,7 +104,7 @@ def waiting(kept: DatabaseContent) -> int:
     return sum(1 for event, state in kept.states.items() if state in WAITING and event not in kept.effects)
 
 
-def _stuck(deliveries: Iterable[Mapping[str, Any]], kept: DatabaseContent, application: str) -> int:
+def _stuck(deliveries: Iterable[Mapping[str, object]], kept: DatabaseContent, application: str) -> int:
     """Number of events that wait in the inbox although no predecessor is still to come."""
     coming = any(d["endpoint"] == application and d["state"] != "delivered" for d in deliveries)
     return 0 if coming else waiting(kept)

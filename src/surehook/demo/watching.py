@@ -67,7 +67,7 @@ class ProgressDisplay:
                 self.tell(line, at_s=at_s)
 
 
-def _table(counts: Mapping[str, Mapping[str, int]], title: str, width: int) -> Any:
+def _table(counts: Mapping[str, Mapping[str, int]], title: str, width: int) -> object:
     from rich import box
     from rich.table import Table
 

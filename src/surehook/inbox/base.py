@@ -61,7 +61,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
         """`asgi` at `path` in front of an ASGI application, whose middleware then sees nothing of it. Raises SettingsError."""
         return Before(self.asgi(body_s=body_s), app, path)
 
-    def lifespan(self, app: Any = None) -> AbstractAsyncContextManager[None]:
+    def lifespan(self, app: object = None) -> AbstractAsyncContextManager[None]:
         """One worker for as long as an ASGI application lives: `FastAPI(lifespan=inbox.lifespan)`."""
         return self.running()
 
@@ -117,7 +117,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
         self.woken.set()
         return found
 
-    def _replay(self, reason: str, limit: int, wanted: Mapping[str, Any]) -> Script[int]:
+    def _replay(self, reason: str, limit: int, wanted: Mapping[str, object]) -> Script[int]:
         work = operations.replay_work(
             wanted, reason=reason, limit=limit, now=self.clock.now(), identify=self.identify
         )

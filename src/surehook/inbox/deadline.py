@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class Over(Exception):
 class Deadline:
     """The timer of one task."""
 
-    def __init__(self, task: asyncio.Task[Any]) -> None:
+    def __init__(self, task: asyncio.Task[object]) -> None:
         self._task = task
         self._loop = task.get_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -68,7 +68,7 @@ class Deadlines:
     """The timers of all tasks that have asked for one and are not done."""
 
     def __init__(self) -> None:
-        self._by_task: dict[asyncio.Task[Any], Deadline] = {}
+        self._by_task: dict[asyncio.Task[object], Deadline] = {}
 
     def bound(self, coroutine: Coroutine[object, None, T], seconds: float) -> Coroutine[object, None, T]:
         """Bound a coroutine of the calling task, which has to await it. Raises Over, and what the coroutine raises."""

@@ -193,7 +193,7 @@ class Handlers:
         return tuple(found.values())
 
 
-def _check_call(function: Callable[..., Any]) -> None:
+def _check_call(function: Callable[..., object]) -> None:
     try:
         inspect.signature(function).bind("event", "tx")
     except TypeError as error:
@@ -212,16 +212,16 @@ def _check_call(function: Callable[..., Any]) -> None:
         )
 
 
-def _called(function: Callable[..., Any]) -> str:
+def _called(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))[-NAME_CHARS:]
 
 
-def _is_coroutine(function: Callable[..., Any]) -> bool:
+def _is_coroutine(function: Callable[..., object]) -> bool:
     """Tell whether calling it makes a coroutine; an object's class may have `async def __call__`."""
     return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
-def check_blocking(what: str, function: Callable[..., Any]) -> None:
+def check_blocking(what: str, function: Callable[..., object]) -> None:
     """Check a function that is called after a commit, and not awaited. Raises SettingsError."""
     if _is_coroutine(function):
         raise SettingsError(
@@ -231,7 +231,7 @@ def check_blocking(what: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _version(function: Callable[..., Any]) -> str:
+def _version(function: Callable[..., object]) -> str:
     """Make a version from a function's text, since nobody remembers to count."""
     try:
         text = inspect.getsource(function).encode()

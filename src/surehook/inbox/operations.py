@@ -151,7 +151,7 @@ def decide_work(
 
 
 def replay_work(
-    wanted: Mapping[str, Any], *, reason: str, limit: int, now: int, identify: Callable[[int], bytes]
+    wanted: Mapping[str, object], *, reason: str, limit: int, now: int, identify: Callable[[int], bytes]
 ) -> Callable[[Transaction], int]:
     if not wanted:
         raise SettingsError(
@@ -170,12 +170,12 @@ def unpark_work(source: Source, now: int) -> Callable[[Transaction], int]:
     return lambda transaction: transaction.unpark(source.name, versions, now=now)
 
 
-def list_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], list[EventRow]]:
+def list_work(wanted: Mapping[str, object], limit: int) -> Callable[[Transaction], list[EventRow]]:
     fitting, rows = _filter(wanted), checked_rows(limit)
     return lambda transaction: [_listed(one) for one in transaction.entries(fitting, limit=rows)]
 
 
-def page_work(wanted: Mapping[str, Any], limit: int) -> Callable[[Transaction], EventPage]:
+def page_work(wanted: Mapping[str, object], limit: int) -> Callable[[Transaction], EventPage]:
     fitting, rows = _filter(wanted), checked_rows(limit)
 
     def work(transaction: Transaction) -> EventPage:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
@@ -31,7 +31,7 @@ def inbox_at(place: str) -> Inbox | AsyncInbox:
     if os.getcwd() not in sys.path:  # as `python -m` would have it: the application is often not installed
         sys.path.insert(0, os.getcwd())
     try:
-        found: Any = import_module(module)
+        found: object = import_module(module)
     except ModuleNotFoundError as error:
         raise SettingsError("MODULE:INBOX", str(error), hint=_where(module, error)) from error
     except Exception as error:  # whatever the application's own code raises while it is loaded

@@ -28,7 +28,7 @@ _watched: list[weakref.ref[HandlerCalls]] = []
 
 def watch(calls: HandlerCalls) -> None:
     """Have calls know, from now on, of coroutines that they made and nobody awaited."""
-    tell: Callable[[Any], object] | None = getattr(warnings, _TELL, None)
+    tell: Callable[[object], object] | None = getattr(warnings, _TELL, None)
     if tell is not None and not isinstance(tell, _UnawaitedHook):
         setattr(warnings, _TELL, _UnawaitedHook(tell))
     _watched[:] = [one for one in _watched if one() is not None]
@@ -38,7 +38,7 @@ def watch(calls: HandlerCalls) -> None:
 class _UnawaitedHook:
     """The hook that `warnings` calls for a coroutine nobody awaited: notes it at the call under way first."""
 
-    def __init__(self, tell: Callable[[Any], object]) -> None:
+    def __init__(self, tell: Callable[[object], object]) -> None:
         self._tell = tell
 
     def __call__(self, coroutine: Any) -> None:

@@ -56,13 +56,13 @@ class WsgiApp:
         self._may_say = OncePer(boot, SAY_S)
         self._body_s = body_s
 
-    def __call__(self, environ: Mapping[str, Any], start_response: Start) -> Iterable[bytes]:
+    def __call__(self, environ: Mapping[str, object], start_response: Start) -> Iterable[bytes]:
         reply = self._answer(environ)
         headers = [*reply.headers, ("content-length", str(len(reply.body)))]
         start_response(f"{reply.status} {_phrase(reply.status)}", headers)
         return [reply.body]
 
-    def _answer(self, environ: Mapping[str, Any]) -> Reply:
+    def _answer(self, environ: Mapping[str, object]) -> Reply:
         call = call_of(environ)
         length = length_of(environ)
         early = self._receiver.before_body(call, length)

@@ -30,7 +30,7 @@ def dead_letter(given: Basic.Properties, reason: Mapping[str, str | None]) -> Ba
 def carried(headers: Mapping[str, Any]) -> dict[str, Any]:
     """The headers that a copy can have, without an earlier reason. The library can read some values that it cannot write
     (a double), and a copy that cannot be written would hold back every message behind it."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     room = CARRIED_BYTES
     for name, value in headers.items():
         if name.startswith(OURS):

@@ -77,7 +77,7 @@ def item(message: BrokerMessage, rules: IngestRules, *, event_id: str) -> bytes:
         raise Poison("unreadable", f"its properties cannot be read: {message.unread}")
     text = _own(message)
     present = _present(text)
-    added: dict[str, Any] = {}
+    added: dict[str, object] = {}
     if rules.tenant is not None and "tenant" not in present:
         added["tenant"] = rules.tenant
     if not {"id", "idempotency_key"} & present.keys():
@@ -146,7 +146,7 @@ def _key(text: str) -> str:
 # -- CloudEvents --------------------------------------------------------------------------------------------
 
 
-def _in_headers(headers: Mapping[str, Any]) -> dict[str, Any] | None:
+def _in_headers(headers: Mapping[str, object]) -> dict[str, object] | None:
     """The attributes of binary mode; None where the message is not in it."""
     found = {}
     for name, value in headers.items():
@@ -159,7 +159,7 @@ def _in_headers(headers: Mapping[str, Any]) -> dict[str, Any] | None:
     return {name: _of_header(name, found[name]) for name in _ATTRIBUTES if name in found}
 
 
-def _of_header(name: str, value: Any) -> Any:
+def _of_header(name: str, value: object) -> object:
     """A header as JSON would have it. AMQP has bytes and instants as well, and tables, which no attribute is."""
     if isinstance(value, bytes | bytearray):
         try:
@@ -200,7 +200,7 @@ def _of_cloud_event(attributes: Mapping[str, Any], data: Raw) -> bytes:
     for name in ("id", "source", "type"):
         if not isinstance(given.get(name), str) or not given[name]:
             raise Poison("missing_field", f"a CloudEvent has {name}", field=name)
-    event: dict[str, Any] = {"type": given["type"], "source": given["source"]}
+    event: dict[str, object] = {"type": given["type"], "source": given["source"]}
     if ids.try_parse(ids.EVENT, given["id"]) is not None:
         event["id"] = given["id"]
     else:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Telemetry(Protocol):
-    def fact(self, name: str, **fields: Any) -> None:
+    def fact(self, name: str, **fields: object) -> None:
         """Something worth a log line: `breaker.opened`, `ledger.away`, `node.evicted`, …"""
         ...

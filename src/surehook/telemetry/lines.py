@@ -14,7 +14,7 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import TextIO
 
 from structlog.dev import ConsoleRenderer
 from structlog.processors import JSONRenderer
@@ -36,13 +36,13 @@ class Lines:
     """
 
     def __init__(
-        self, stream: TextIO, *, clock: Clock, least: int, console: bool, always: Mapping[str, Any]
+        self, stream: TextIO, *, clock: Clock, least: int, console: bool, always: Mapping[str, object]
     ) -> None:
         self._stream = stream
         self._clock = clock
         self._least = least
         colours = console and stream.isatty() and not os.environ.get("NO_COLOR")
-        self._render: Callable[..., Any] = (
+        self._render: Callable[..., object] = (
             ConsoleRenderer(colors=colours, timestamp_key="at") if console else JSONRenderer()
         )
         self._always = dict(always)
@@ -51,7 +51,7 @@ class Lines:
         self._counts: dict[str, int] = {}  # by kind, in this minute
         self._going_on: set[str] = set()  # kinds that had more than their share of the minute before
 
-    def put(self, level: int, event: str, fields: Mapping[str, Any], *, kind: str) -> None:
+    def put(self, level: int, event: str, fields: Mapping[str, object], *, kind: str) -> None:
         """Write one line, unless its kind has had its share of this minute, or had more in the one before."""
         if level < self._least:
             return
@@ -82,8 +82,8 @@ class Lines:
     def _share(self, kind: str) -> int:
         return 0 if kind in self._going_on else LINES_PER_MIN
 
-    def _write(self, level: int, event: str, fields: Mapping[str, Any]) -> None:
-        line: dict[str, Any] = {
+    def _write(self, level: int, event: str, fields: Mapping[str, object]) -> None:
+        line: dict[str, object] = {
             "at": render(self._clock.now()),
             "level": logging.getLevelName(level).lower(),
             "event": _cut(event),
@@ -107,7 +107,7 @@ class Records(logging.Handler):
             event = record.getMessage()
         except Exception:  # a library whose arguments do not fit its text
             event = str(record.msg)
-        fields: dict[str, Any] = {"logger": record.name}
+        fields: dict[str, object] = {"logger": record.name}
         if record.exc_info and record.exc_info[1] is not None:
             fields["exception"] = "".join(traceback.format_exception(record.exc_info[1]))
         self._lines.put(record.levelno, event, fields, kind=f"{record.name} {record.levelname.lower()}")
@@ -117,7 +117,7 @@ class Records(logging.Handler):
         self._lines.sum_up()
 
 
-def _cut(value: Any) -> Any:
+def _cut(value: object) -> object:
     """A value of bounded length: the head and the tail of a long text, since a trace tells most at its end."""
     if not isinstance(value, str) or len(value) <= TEXT_CHARS:
         return value

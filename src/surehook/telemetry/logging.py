@@ -28,7 +28,7 @@ class LoggingTelemetry:
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
 
-    def fact(self, name: str, **fields: Any) -> None:
+    def fact(self, name: str, **fields: object) -> None:
         told = {key: value for key, value in fields.items() if value is not None}
         self._lines.put(level_of(name), name, told, kind=name)
 
@@ -47,7 +47,7 @@ def level_of(name: str) -> int:
     return logging.WARNING if name.endswith(WARNINGS) else logging.INFO
 
 
-def configure(level: str, form: str, *, clock: Clock, **always: Any) -> LoggingTelemetry:
+def configure(level: str, form: str, *, clock: Clock, **always: object) -> LoggingTelemetry:
     """Set logging up for this process. `form`: `json`, `console`, or `auto` (console on a terminal). `always`: fields of
     every line, which tell this process from others."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())

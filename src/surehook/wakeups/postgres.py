@@ -142,7 +142,7 @@ class PostgresWakeups:
             async with asyncio.timeout(NOTIFY_S):
                 await self._connection.execute(NOTIFY, CHANNEL, ",".join(kinds))
 
-    def _notified(self, line: Any, pid: int, channel: str, payload: object) -> None:
+    def _notified(self, line: object, pid: int, channel: str, payload: object) -> None:
         # The pid is kept, not asked of the connection: a process that was stopped receives what had gathered for a
         # connection that is closed by then.
         is_own = pid == self._pid
@@ -151,7 +151,7 @@ class PostgresWakeups:
         for kind in str(payload).split(","):
             self._on_hint(kind)
 
-    def _terminated(self, line: Any) -> None:
+    def _terminated(self, line: object) -> None:
         self._lost.set()
         self._wake.set()
 

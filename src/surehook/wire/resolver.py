@@ -89,7 +89,7 @@ class DnsResolver(CachingResolver):
             await self._channel.close()
             self._channel = None
 
-    def _open(self) -> Any:
+    def _open(self) -> object:
         try:
             import aiodns
             import pycares

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -35,7 +34,7 @@ _TEXT = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options
 _JSON = (("content-type", "application/json"), ("x-content-type-options", "nosniff"))
 
 
-def answer(provider: Provider, type: str | None, body: Any, keys: Sequence[Key]) -> Reply | None:
+def answer(provider: Provider, type: str | None, body: object, keys: Sequence[Key]) -> Reply | None:
     """The answer to a verified message that is a handshake and no event, or None. Raises VerifyError malformed."""
     shake = provider.handshake
     if isinstance(shake, Ping) and type == shake.type:
@@ -105,7 +104,7 @@ def _agreed(shake: EchoHeader, keys: Sequence[Key], headers: Headers) -> str:
     return found[0]
 
 
-def _plain(value: Any, pattern: re.Pattern[str]) -> str:
+def _plain(value: object, pattern: re.Pattern[str]) -> str:
     if type(value) is not str or pattern.fullmatch(value) is None:
         raise VerifyError("malformed", "the challenge is not a plain word")
     return value

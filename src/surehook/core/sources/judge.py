@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from surehook.core import instants, limits
 from surehook.core.errors import Problem
@@ -65,7 +64,7 @@ class Judge:
         self.known: Mapping[str, str] = known or {}
         self._tolerance_s = _tolerance(provider, tolerance_s)
         self._id_varies, self._type_varies = _vary(provider.id), _vary(provider.type)
-        self._memo: dict[Any, frozenset[str]] = {}
+        self._memo: dict[object, frozenset[str]] = {}
         self._standard: Verifier | None = None
         self._matchers: list[tuple[Key, keys.Matcher]] = []
         self._tokens: list[tuple[Key, bytes]] = []
@@ -200,7 +199,7 @@ class Judge:
             items=items,
         )
 
-    def _item(self, request: ReceivedRequest, one: Any) -> Item:
+    def _item(self, request: ReceivedRequest, one: object) -> Item:
         provider = self.provider
         item_id = _clean(request.joined(self.provider.id, ":", one), "event id", ID_CHARS)
         if item_id is None:
@@ -214,7 +213,7 @@ class Judge:
             one,
         )
 
-    def _proven(self, request: ReceivedRequest, root: Any, has_time: bool) -> frozenset[str]:
+    def _proven(self, request: ReceivedRequest, root: object, has_time: bool) -> frozenset[str]:
         """Names that are proven by the places that had a value in this message. There are few such sets; each is judged once."""
         body_hash_signed = request.body_hash() is not None
         provider = self.provider
@@ -329,7 +328,7 @@ def _at(at_ms: int) -> datetime | None:
         return None
 
 
-def _data(provider: Provider, value: Any) -> Any:
+def _data(provider: Provider, value: object) -> object:
     found = payload.at(value, provider.data) if provider.data else None
     return value if found is None else found
 

@@ -108,7 +108,7 @@ def _asymmetric(algorithm: str, text: str) -> Matcher:
     if algorithm == "ecdsa-p256-sha256":
         if not (isinstance(public, ec.EllipticCurvePublicKey) and isinstance(public.curve, ec.SECP256R1)):
             raise SecretError("not a public key on the curve P-256")
-        options: tuple[Any, ...] = (ec.ECDSA(SHA256()),)
+        options: tuple[object, ...] = (ec.ECDSA(SHA256()),)
     else:
         if not isinstance(public, rsa.RSAPublicKey) or public.key_size < RSA_BITS_MIN:
             raise SecretError(f"not an RSA public key or certificate of at least {RSA_BITS_MIN} bits")

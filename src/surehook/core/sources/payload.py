@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def read_json(raw: bytes, bounds: Bounds) -> Any:
+def read_json(raw: bytes, bounds: Bounds) -> object:
     """The value. Raises VerifyError: `no_body`, `malformed` where it is no JSON, `unsafe_json` beyond the bounds."""
     if not raw.strip(_SPACE):
         raise VerifyError("no_body", "the body is empty")
@@ -73,7 +73,7 @@ def _is_nan(outside: bytes) -> bool:
     return b"NaN" in outside or b"Infinity" in outside
 
 
-def _keys(value: Any) -> int:
+def _keys(value: object) -> int:
     """Number of keys in all objects. Text that the encoder writes without a backslash is cut at its quotes, as on receipt."""
     try:
         written = _encode(value)
@@ -141,14 +141,14 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
-def without(value: Any, fields: Sequence[Field]) -> Any:
+def without(value: object, fields: Sequence[Field]) -> object:
     """A copy without the values at these paths; the value itself where there are none."""
     for field in fields:
         value = _cut(value, field.path.split("."))
     return value
 
 
-def _cut(value: Any, steps: list[str]) -> Any:
+def _cut(value: object, steps: list[str]) -> object:
     step, *rest = steps
     if type(value) is not dict or step not in value:
         return value

@@ -40,7 +40,7 @@ class ReceivedRequest:
     ) -> None:
         self.provider, self.raw, self.url, self.known = provider, raw, url, known
         self.headers = _collected(headers)  # names in lower case, each with all its values
-        self._parsed: tuple[Any] | None = None
+        self._parsed: tuple[object] | None = None
         self._form: list[tuple[str, str]] | None = None
         self._elements: dict[str, list[str]] | None = None
         self.content = b""  # what was signed, once that is known
@@ -109,7 +109,7 @@ class ReceivedRequest:
 
     # -- places -----------------------------------------------------------------------------------------------
 
-    def text(self, place: Place, root: Any = None) -> str | None:
+    def text(self, place: Place, root: object = None) -> str | None:
         """The value of a place as text, or None where there is none. `root` is an item of a batch."""
         if isinstance(place, Header):
             return self.header(place) or None
@@ -128,7 +128,7 @@ class ReceivedRequest:
             return value or None
         return str(value) if type(value) is int else None
 
-    def present(self, places: tuple[Place, ...], root: Any = None) -> tuple[Place, ...]:
+    def present(self, places: tuple[Place, ...], root: object = None) -> tuple[Place, ...]:
         """The places that have a value; of `First` the one whose value is taken."""
         found: list[Place] = []
         for place in places:
@@ -136,7 +136,7 @@ class ReceivedRequest:
             found.extend([one for one in options if self.text(one, root) is not None][:1])
         return tuple(found)
 
-    def joined(self, places: tuple[Place, ...], mark: str, root: Any = None) -> str | None:
+    def joined(self, places: tuple[Place, ...], mark: str, root: object = None) -> str | None:
         """Several places as one text, the mark inside a value escaped so that no two lists of values look alike.
         None where a required one is missing."""
         texts = []

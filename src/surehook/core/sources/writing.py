@@ -93,7 +93,7 @@ class _Writer:
         self._url, self._known = url, known
         self._headers: dict[str, str] = {}
         self._elements: dict[str, str] = {}
-        self._value: dict[str, Any] = {}
+        self._value: dict[str, object] = {}
 
     def written(self) -> Written:
         self._headers["content-type"] = self._content_type()
@@ -262,7 +262,7 @@ def _time(clock: Clock, at: float) -> str | int:
     return int(at * (1000 if clock.unit == "ms" else 1))
 
 
-def _at(value: Any, path: str) -> Any:
+def _at(value: object, path: str) -> object:
     for step in path.split("."):
         if not isinstance(value, Mapping) or step not in value:
             return None
@@ -270,10 +270,10 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _put(value: Any, path: str, item: Any) -> None:
+def _put(value: Any, path: str, item: object) -> None:
     """Set the value at a dotted path; a number steps into a list."""
     step, dot, rest = path.partition(".")
-    key: Any = int(step) if isinstance(value, list) else step
+    key: object = int(step) if isinstance(value, list) else step
     if not dot:
         value[key] = item
         return

@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -23,7 +23,7 @@ TEXT_BYTES_MAX = 1024 * 1024  # a table of a thousand moves is 50 KiB
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def table_of(data: Mapping[str, Any]) -> Table:
+def table_of(data: Mapping[str, object]) -> Table:
     """The table that plain data describes. Raises WorkflowError with everything that is wrong with it."""
     given = dict(data)
     digest = given.pop("digest", None)
@@ -62,8 +62,8 @@ def render_table(table: Table, form: Format = "json") -> str:
     return "\n".join(_toml(data, ())).lstrip("\n") + "\n"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
             flaw = Flaw("ambiguous_move", key, f"{key!r} is written twice")
@@ -72,7 +72,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _toml(data: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+def _toml(data: Mapping[str, object], path: tuple[str, ...]) -> list[str]:
     """A mapping as TOML: its plain values first, then a section for every mapping in it."""
     lines = [f"{_key(key)} = {_value(one)}" for key, one in data.items() if not isinstance(one, dict)]
     for key, one in data.items():
@@ -88,6 +88,6 @@ def _key(key: str) -> str:
     return key if _BARE.fullmatch(key) else _value(key)
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     # A JSON string is a TOML basic string, once DEL is escaped as well; numbers and lists of strings are the same.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from surehook.core.sources.payload import at
 from surehook.core.workflow.table_values import Fields
 from surehook.core.workflow.values import Arrival
@@ -12,14 +10,14 @@ NAME_CHARS_MAX = 255  # of a document's id, a signer, a cause: as long as an eve
 SEQUENCE_MAX = 2**63 - 1
 
 
-def document_of(body: Any, fields: Fields) -> str | None:
+def document_of(body: object, fields: Fields) -> str | None:
     """The id of the document a body is about; None where it names none that can be used, or one with spaces around it."""
     name, flaw = _name(body, fields.document, "document")
     # With spaces around it, some databases take it for another document's.
     return None if flaw or name is None or name != name.strip() else name
 
 
-def arrival_of(body: Any, fields: Fields, *, id: str, type: str, remediated: bool = False) -> Arrival:
+def arrival_of(body: object, fields: Fields, *, id: str, type: str, remediated: bool = False) -> Arrival:
     """Read the arrival that the table looks at. Never raises: a value that cannot be read becomes the arrival's `flaw`."""
     sequence, bad_number = _number(body, fields.sequence)
     version, bad_version = _version(body, fields.version)
@@ -42,7 +40,7 @@ def arrival_of(body: Any, fields: Fields, *, id: str, type: str, remediated: boo
     )
 
 
-def _number(body: Any, path: str | None) -> tuple[int | None, str | None]:
+def _number(body: object, path: str | None) -> tuple[int | None, str | None]:
     value = None if path is None else at(body, path)
     if value is None:
         return None, None
@@ -53,14 +51,14 @@ def _number(body: Any, path: str | None) -> tuple[int | None, str | None]:
     return value, None
 
 
-def _version(body: Any, path: str | None) -> tuple[str | None, str | None]:
+def _version(body: object, path: str | None) -> tuple[str | None, str | None]:
     value = None if path is None else at(body, path)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     return _text(value, path)
 
 
-def _name(body: Any, path: str | None, what: str) -> tuple[str | None, str | None]:
+def _name(body: object, path: str | None, what: str) -> tuple[str | None, str | None]:
     value = None if path is None else at(body, path)
     if what == "document" and value is None:
         return None, f"{path} is not there"
@@ -69,7 +67,7 @@ def _name(body: Any, path: str | None, what: str) -> tuple[str | None, str | Non
     return _text(value, path)
 
 
-def _text(value: Any, path: str | None) -> tuple[str | None, str | None]:
+def _text(value: object, path: str | None) -> tuple[str | None, str | None]:
     if value is None:
         return None, None
     if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX or not value.isprintable():

@@ -76,7 +76,7 @@ class Table(TableValues, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return f"{self.document_type} {self.version} {self.digest[:12]}"
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The table as plain data, defaults written out: what they are may change, what this table does may not."""
         return {key: value for key, value in _plain(self).items() if value not in ({}, [])}
 
@@ -85,7 +85,7 @@ class Table(TableValues, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return self.aliases.get(kind, kind)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Structs as mappings without what is None, tuples as lists, whole numbers without a point."""
     if isinstance(value, Struct):
         pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)

@@ -41,12 +41,12 @@ class Action(forms.Form):
         widget=forms.TextInput({"placeholder": "code, to reject: a word for machines"}),
     )
 
-    def __init__(self, data: Mapping[str, Any] | None = None, *, has_document: bool = False) -> None:
+    def __init__(self, data: Mapping[str, object] | None = None, *, has_document: bool = False) -> None:
         super().__init__(data)
         choice: Any = self.fields["action"]
         choice.choices = EVENTS + DOCUMENTS if has_document else EVENTS
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         given = super().clean() or {}
         if given.get("action") == "reject" and not given.get("code"):
             self.add_error("code", "A rejection needs a code, which handlers and senders may read.")

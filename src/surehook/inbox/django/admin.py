@@ -44,10 +44,10 @@ class ReadOnly(Base):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
-    def _page(self, request: HttpRequest, name: str, **values: Any) -> HttpResponse:
+    def _page(self, request: HttpRequest, name: str, **values: object) -> HttpResponse:
         request.current_app = self.admin_site.name
         context = {**self.admin_site.each_context(request), "opts": self.opts, **values}
         return TemplateResponse(request, f"{LABEL}/{name}.html", context)
@@ -68,7 +68,7 @@ class EventsAdmin(ReadOnly):
             path("<str:object_id>/change/", view(self.change_view), name=f"{LABEL}_events_change"),
         ]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
         self._let_look(request)
         word = actions.Action(request.POST if request.method == "POST" else None)
         if request.method == "POST" and self._said(request, word, request.POST.getlist("ref")):
@@ -88,7 +88,7 @@ class EventsAdmin(ReadOnly):
         )
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: object = None
     ) -> HttpResponse:
         self._let_look(request)
         ref = unquote(object_id)
@@ -150,14 +150,14 @@ class EventsAdmin(ReadOnly):
 class ConflictsAdmin(ReadOnly):
     """Other bodies under ids that were known, each with the way to its event."""
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         return [path("", view(self.changelist_view), name=f"{LABEL}_conflicts_changelist")]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
         self._let_look(request)
         here = self.admin_site.name
         try:

@@ -30,7 +30,7 @@ _FIELDS: dict[described.Kind, type[models.Field[Any, Any]]] = {
 def fields_of(table: str) -> dict[str, Any]:
     """The fields of a table, by their names."""
     key = described.key(table)
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     if len(key) > 1:
         fields["pk"] = models.CompositePrimaryKey(*key, serialize=False)
     for column in described.columns(table):
@@ -43,7 +43,7 @@ def fields_of(table: str) -> dict[str, Any]:
     return fields
 
 
-def options_of(table: str) -> dict[str, Any]:
+def options_of(table: str) -> dict[str, object]:
     """Return what Django has to know of a table beside its columns."""
     # The class is the plural already: "Eventss" is what Django would make of it in the admin and in permissions.
     return {

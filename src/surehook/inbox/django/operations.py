@@ -26,7 +26,7 @@ class MakeTables(Operation):
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+    def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
         return self.__class__.__qualname__, list(self.names), {}
 
     def state_forwards(self, app_label: str, state: Any) -> None:
@@ -35,14 +35,18 @@ class MakeTables(Operation):
                 ModelState(app_label, name.capitalize(), list(fields_of(name).items()), options_of(name))
             )
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: object, to_state: object
+    ) -> None:
         connection = schema_editor.connection
         there = () if schema_editor.collect_sql else connection.introspection.table_names()
         wanted = [name for name in self._here(app_label, connection.alias) if PREFIX + name not in there]
         for statement in ddl.statements(connection.vendor, wanted):
             schema_editor.execute(statement, params=None)
 
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: object, to_state: object
+    ) -> None:
         for name in reversed(self._here(app_label, schema_editor.connection.alias)):
             schema_editor.execute(f"DROP TABLE {schema_editor.quote_name(PREFIX + name)}", params=None)
 

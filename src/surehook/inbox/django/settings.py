@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -41,7 +40,7 @@ class Given(Struct, frozen=True, forbid_unknown_fields=True):
 
 def given() -> Given:
     """The setting, or its defaults. Raises ImproperlyConfigured."""
-    values: Any = getattr(settings, NAME, {})
+    values: object = getattr(settings, NAME, {})
     if not isinstance(values, dict):
         raise ImproperlyConfigured(f"{NAME} is a dict")
     unknown = sorted(set(values) - set(Given.__struct_fields__))

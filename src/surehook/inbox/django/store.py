@@ -107,7 +107,7 @@ class DjangoWriter(Writer):
     def _open(self, connection: Any) -> None:
         connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
 
-    def _undo(self, connection: Any) -> None:
+    def _undo(self, connection: object) -> None:
         """Nothing: Django rolls back, and nothing was written."""
 
     def _peeked(self, connection: Any, read: Callable[[], T]) -> T:
@@ -117,10 +117,10 @@ class DjangoWriter(Writer):
         own.execute("BEGIN")
         return found
 
-    def wrapper(self, connection: Any) -> Callable[..., Any]:
+    def wrapper(self, connection: Any) -> Callable[..., object]:
         """For Django's statements: the first one takes the writer's place. Savepoints take nothing."""
 
-        def execute(then: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        def execute(then: Callable[..., object], sql: str, *rest: object) -> object:
             if not sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
                 self.about_to(connection)
             return then(sql, *rest)

@@ -80,7 +80,7 @@ def _look(connection: Connection, given: Sequence[StoredRequest]) -> Standing:
     return found
 
 
-def _portions(keys: list[Any]) -> Iterator[list[Any]]:
+def _portions(keys: list[Any]) -> Iterator[list[object]]:
     for at in range(0, len(keys), LOOK):
         yield keys[at : at + LOOK]
 

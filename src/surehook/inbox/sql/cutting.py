@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 
-def cut(driver: Any) -> bool:
+def cut(driver: object) -> bool:
     """Shut a driver's connection; whether it could be found. A proxy in between ends the transaction as a server would."""
     with suppress(Exception):
         if hasattr(driver, "terminate"):  # asyncpg
@@ -24,7 +24,7 @@ def cut(driver: Any) -> bool:
     return False
 
 
-def watched(driver: Any, silent_s: int) -> None:
+def watched(driver: object, silent_s: int) -> None:
     """Have the operating system end a driver's connection when the other machine has confirmed nothing for so many seconds, also
     where nothing was sent. What the operating system lacks is left out, and a socket of this machine needs nothing."""
     with suppress(Exception), socket.socket(fileno=os.dup(_number(driver))) as shared:

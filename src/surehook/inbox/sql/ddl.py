@@ -56,6 +56,6 @@ def script(dialect: str, *, version: int = 0) -> str:
     return "".join(f"{statement};\n\n" for statement in wanted).rstrip() + "\n" if wanted else ""
 
 
-def include_name(name: str | None, type_: str, parent_names: Mapping[str, Any]) -> bool:
+def include_name(name: str | None, type_: str, parent_names: Mapping[str, object]) -> bool:
     """For Alembic's `context.configure(include_name=…)`: whether a name of the database is the application's to compare."""
     return not (type_ == "table" and name is not None and name.startswith(PREFIX))

@@ -78,8 +78,8 @@ class Writer:
         """See the statements of whoever is given the connection, as long as this object of it lives: one transaction."""
 
         def about_to(
-            _: Connection, cursor: object, statement: str, values: Any, *rest: object
-        ) -> tuple[str, Any]:
+            _: Connection, cursor: object, statement: str, values: object, *rest: object
+        ) -> tuple[str, object]:
             self.about_to(connection)
             return statement, values
 

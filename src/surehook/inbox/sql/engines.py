@@ -82,7 +82,7 @@ def async_engine(url: URL | str, *, durable: bool = True, asked_s: float = ASKED
     return made
 
 
-def rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+def rows(connection: Connection, statement: str, values: dict[str, object]) -> list[tuple[object, ...]]:
     """Run one statement, with `:name` for values; its rows."""
     found = connection.execute(text(statement), values)
     return [tuple(row) for row in found] if found.returns_rows else []
@@ -151,7 +151,7 @@ def suffices(pool: Pool, workers: int) -> None:
         )  # fmt: skip
 
 
-def _pool(url: URL) -> dict[str, Any]:
+def _pool(url: URL) -> dict[str, object]:
     """Arguments of the pool. SQLite has one writer, so its pool keeps its default size, and the connection used last is given out
     first: each connection caches pages, and a commit by one makes the caches of all others stale. Turn by turn (the
     default), six pages were read from the file for each message that was stored, and two for each that was processed."""
@@ -168,9 +168,9 @@ def _is_in_memory(url: URL) -> bool:
     return url.database in (None, "", ":memory:")
 
 
-def _patience(url: URL, read_s: float | None) -> dict[str, Any]:
+def _patience(url: URL, read_s: float | None) -> dict[str, object]:
     """Arguments of the driver: how long it waits for a connection; what the URL says stands."""
-    told: dict[str, Any]
+    told: dict[str, object]
     match url.get_driver_name():
         case "psycopg":
             told = {"connect_timeout": round(CONNECT_S)}
@@ -255,7 +255,7 @@ def _begun_anew_in_children(engine: Engine) -> None:
     weakref.finalize(engine, lambda _: None, of_parent)  # it lives as long as the engine
 
 
-def _watched(driver: Any, record: Any) -> None:
+def _watched(driver: object, record: object) -> None:
     """Have the operating system look after a connection over which nothing comes: a host that is gone says nothing."""
     cutting.watched(driver.driver_connection if hasattr(driver, "driver_connection") else driver, SILENT_S)
 
@@ -264,10 +264,10 @@ def _ask_after_idling(engine: Engine, asked_s: float) -> None:
     """A connection that died while idle is found out before work is given to it. (`pool_pre_ping` asks busy ones as well.)"""
     boot = SystemClock().boot
 
-    def given_back(connection: Any, record: Any) -> None:
+    def given_back(connection: object, record: Any) -> None:
         record.info[_USED] = boot()
 
-    def given_out(connection: Any, record: Any, handed: Any) -> None:
+    def given_out(connection: object, record: Any, handed: object) -> None:
         used = record.info.get(_USED)
         if used is not None and boot() - used > asked_s and not _lives(engine, connection):
             raise InvalidatePoolError  # its neighbours have died with it; the pool makes another
@@ -311,7 +311,7 @@ def _durable(connection: Any, record: Any) -> None:
     _set(connection, "synchronous=FULL")
 
 
-def _quick(connection: Any, record: Any) -> None:
+def _quick(connection: object, record: object) -> None:
     _set(connection, "synchronous=OFF")
 
 

@@ -26,7 +26,7 @@ def standing_still(state: str) -> Any:
 
 def fits(wanted: Filter) -> list[Any]:
     """Conditions over `events` joined with its newest run."""
-    conditions: list[Any] = [true()]
+    conditions: list[object] = [true()]
     for column, value in (
         (events.c.id, wanted.event),
         (events.c.source, wanted.source),
@@ -52,7 +52,7 @@ def fits(wanted: Filter) -> list[Any]:
     return conditions
 
 
-def _type(pattern: str) -> Any:
+def _type(pattern: str) -> object:
     if pattern.endswith(".*"):
         return events.c.type.startswith(pattern[:-1], autoescape=True)
     return events.c.type == pattern

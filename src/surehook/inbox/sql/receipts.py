@@ -109,7 +109,7 @@ def _read(row: Any) -> UnsentReceipt:
     )
 
 
-def _row(one: UnsentReceipt) -> dict[str, Any]:
+def _row(one: UnsentReceipt) -> dict[str, object]:
     return {
         "event": one.event,
         "source": one.source,

@@ -13,7 +13,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
@@ -149,7 +148,7 @@ class TaskDeadline:
     def __enter__(self) -> TransactionDeadline:
         return self._deadline
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._timer.cancel()
         self._deadline.done()
         if not self._deadline.is_over or isinstance(error, Silent):

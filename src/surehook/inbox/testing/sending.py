@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -68,10 +67,10 @@ class Sender(Struct, frozen=True, kw_only=True):
         numbers: Iterator[int],
         id: str | None,
         type: str | None,
-        data: Any,
+        data: object,
         body: bytes | None,
         headers: Mapping[str, str] | None,
-        fields: Mapping[str, Any],
+        fields: Mapping[str, object],
     ) -> RequestContent:
         """Describe a message to be made; without an id, and where there are ids, it gets the next of `evt_1`, `evt_2`, …"""
         if id is None and self.names_events:
@@ -194,7 +193,7 @@ def signing(clock: Clock | None = None) -> Callable[..., Message]:
     def sign(
         provider: str,
         type: str | None = None,
-        data: Any = None,
+        data: object = None,
         *,
         secret: str,
         id: str | None = None,
@@ -202,7 +201,7 @@ def signing(clock: Clock | None = None) -> Callable[..., Message]:
         url: str | None = None,
         known: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> Message:
         sender, at = Sender.named(provider, secret=secret, url=url, known=known), now() / 1000
         return sender.message(sender.wanted(numbers, id, type, data, body, headers, fields), at=at)

@@ -127,14 +127,14 @@ class Trial:
         self,
         source: str,
         type: str | None = None,
-        data: Any = None,
+        data: object = None,
         *,
         id: str | None = None,
         body: bytes | None = None,
         secret: str | None = None,
         url: str | None = None,
         headers: dict[str, str] | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> Message:
         """A message as the sender of this source would send it now.
 
@@ -252,7 +252,7 @@ class Trial:
         """As `Inbox.grant`."""
         return self._do(self.inbox.grant(document, token, by=by, reason=reason, **wanted))
 
-    def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    def sql(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         """One statement in a transaction of its own, with `:name` for values; its rows."""
         return self._on_connection(lambda connection: engines.rows(connection, statement, values))
 

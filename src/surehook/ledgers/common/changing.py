@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -35,7 +35,7 @@ def add_tenant(tenant: Tenant) -> Changing[None]:
     yield Note(notes.TENANT, tenant.id.encode())
 
 
-def change_tenant(tenant: str, changes: Mapping[str, Any]) -> Changing[Tenant | None]:
+def change_tenant(tenant: str, changes: Mapping[str, object]) -> Changing[Tenant | None]:
     return _change("tenant", Tenant, tenant, tenant.encode(), changes, values.tenant)
 
 
@@ -64,7 +64,7 @@ def add_event_type(event_type: EventType) -> Changing[None]:
     yield Note(notes.EVENT_TYPE, event_type.name.encode())
 
 
-def change_event_type(name: str, changes: Mapping[str, Any]) -> Changing[EventType | None]:
+def change_event_type(name: str, changes: Mapping[str, object]) -> Changing[EventType | None]:
     return _change("event_type", EventType, name, name.encode(), changes, values.event_type)
 
 
@@ -79,7 +79,7 @@ def add_endpoint(endpoint: Endpoint, secret: Secret) -> Changing[None]:
     yield Note(notes.ENDPOINT, endpoint.id)
 
 
-def change_endpoint(endpoint: bytes, changes: Mapping[str, Any], *, now: int) -> Changing[Endpoint | None]:
+def change_endpoint(endpoint: bytes, changes: Mapping[str, object], *, now: int) -> Changing[Endpoint | None]:
     with_time = {**changes, "updated_at": now}
     return _change("endpoint", Endpoint, endpoint, endpoint, with_time, values.endpoint)
 
@@ -130,7 +130,7 @@ def _change(
     kind: type[Struct],
     key: str | bytes,
     noted: bytes,
-    changes: Mapping[str, Any],
+    changes: Mapping[str, object],
     made: Callable[[Row], T],
 ) -> Changing[T | None]:
     """Set fields of one row, found by its first column, and return the row as it is now."""

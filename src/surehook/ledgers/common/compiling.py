@@ -6,8 +6,6 @@ spend that time on texts it has made before.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import ClauseElement
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -23,10 +21,10 @@ class Compiler:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._forms: dict[Any, SQLCompiler] = {}
-        self._last: tuple[ClauseElement, SQLCompiler, dict[str, Any]] | None = None
+        self._forms: dict[object, SQLCompiler] = {}
+        self._last: tuple[ClauseElement, SQLCompiler, dict[str, object]] | None = None
 
-    def __call__(self, statement: Statement) -> tuple[SQLCompiler, dict[str, Any]]:
+    def __call__(self, statement: Statement) -> tuple[SQLCompiler, dict[str, object]]:
         """Return the compiled form, and the statement's own values by name."""
         if not isinstance(statement, Again):
             return self._compiled(statement)
@@ -35,7 +33,7 @@ class Compiler:
             last = self._last = (statement.statement, *self._compiled(statement.statement))
         return last[1], {**last[2], **statement.values}
 
-    def _compiled(self, statement: ClauseElement) -> tuple[SQLCompiler, dict[str, Any]]:
+    def _compiled(self, statement: ClauseElement) -> tuple[SQLCompiler, dict[str, object]]:
         key = statement._generate_cache_key()
         if key is None:
             # A part of the statement has no cache key.

@@ -17,7 +17,7 @@ class CountCache:
     def __init__(self, *, keeps: bool = True, share: int = SHARE) -> None:
         self._keeps = keeps
         self._share = share
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._kept: dict[str, tuple[float, object]] = {}
 
     def get(self, name: str) -> Any:
         """Return the count while it may be reused; else None."""
@@ -28,7 +28,7 @@ class CountCache:
         """Begin a count. The result is to be passed to `put`."""
         return time.monotonic()
 
-    def put(self, name: str, count: Any, *, started: float) -> None:
+    def put(self, name: str, count: object, *, started: float) -> None:
         """Store a count that began at `started`."""
         now = time.monotonic()
         took = now - started

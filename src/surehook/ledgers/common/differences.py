@@ -31,8 +31,8 @@ def read(rows: Sequence[Any], *, since: int, limit: int) -> Difference | None:
     if noted is None:
         return None
     wanted = set(noted.endpoints)
-    endpoints: dict[bytes, Any] = {}
-    secrets: dict[bytes, Any] = {}
+    endpoints: dict[bytes, object] = {}
+    secrets: dict[bytes, object] = {}
     for row in rows:
         endpoint, secret = row[4], row[21]
         if endpoint in wanted:
@@ -46,5 +46,5 @@ def read(rows: Sequence[Any], *, since: int, limit: int) -> Difference | None:
     )
 
 
-def _sorted(rows: dict[bytes, Any]) -> Iterable[Any]:
+def _sorted(rows: dict[bytes, object]) -> Iterable[Any]:
     return [rows[id] for id in sorted(rows)]

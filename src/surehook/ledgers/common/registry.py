@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers.common import changing, configuration
@@ -31,7 +30,7 @@ class RegistryMethods(Sessions):
     async def add_tenant(self, tenant: Tenant) -> None:
         await self._change(changing.add_tenant, tenant)
 
-    async def change_tenant(self, tenant: str, changes: Mapping[str, Any]) -> Tenant | None:
+    async def change_tenant(self, tenant: str, changes: Mapping[str, object]) -> Tenant | None:
         return await self._change(changing.change_tenant, tenant, changes)
 
     async def remove_tenant(self, tenant: str) -> bool:
@@ -51,7 +50,7 @@ class RegistryMethods(Sessions):
     async def add_event_type(self, event_type: EventType) -> None:
         await self._change(changing.add_event_type, event_type)
 
-    async def change_event_type(self, name: str, changes: Mapping[str, Any]) -> EventType | None:
+    async def change_event_type(self, name: str, changes: Mapping[str, object]) -> EventType | None:
         return await self._change(changing.change_event_type, name, changes)
 
     async def event_type(self, name: str) -> EventType | None:
@@ -69,7 +68,7 @@ class RegistryMethods(Sessions):
         await self._change(changing.add_endpoint, endpoint, secret)
 
     async def change_endpoint(
-        self, endpoint: bytes, changes: Mapping[str, Any], *, now: int
+        self, endpoint: bytes, changes: Mapping[str, object], *, now: int
     ) -> Endpoint | None:
         return await self._change(changing.change_endpoint, endpoint, changes, now=now)
 

@@ -18,7 +18,7 @@ def unfinished_replays() -> Reading[list[ReplayJob]]:
     return [_job(row) for row in (yield Statement(shared("replays_running")))]
 
 
-def columns(job: ReplayJob) -> tuple[Any, ...]:
+def columns(job: ReplayJob) -> tuple[object, ...]:
     """Return the values of a job's row, in the order of its columns."""
     return (
         job.id, job.filter, job.dry_run, job.state, job.matched, job.created, job.created_at, job.finished_at,

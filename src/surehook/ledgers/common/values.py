@@ -56,12 +56,12 @@ def secret(row: Iterable[Any]) -> Secret:
     return Secret(*row)
 
 
-def columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+def columns(fields: Mapping[str, object]) -> dict[str, object]:
     """Return field values as their columns store them."""
     return {name: _column(name, value) for name, value in fields.items()}
 
 
-def _column(name: str, value: Any) -> Any:
+def _column(name: str, value: Any) -> object:
     if name in _AS_JSON:
         return json.encode(value).decode()
     return custom.kept(value) if name in custom.COLUMNS else value

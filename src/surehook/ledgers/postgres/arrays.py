@@ -48,11 +48,11 @@ def install(connection: Connection) -> None:
 # -- to the server --------------------------------------------------------------------------------------
 
 
-def _head(kind: int, column: Sequence[Any], *, has_null: bool = False) -> bytes:
+def _head(kind: int, column: Sequence[object], *, has_null: bool = False) -> bytes:
     return _HEAD.pack(1, has_null, kind, len(column), 1)
 
 
-def _array(kind: int, column: Sequence[Any], data: bytes, *, has_null: bool = False) -> bytes:
+def _array(kind: int, column: Sequence[object], data: bytes, *, has_null: bool = False) -> bytes:
     return _head(kind, column, has_null=has_null) + data
 
 
@@ -60,12 +60,12 @@ def _empty(kind: int) -> bytes:
     return struct.pack(">iii", 0, 0, kind)
 
 
-def _is_one(column: Sequence[Any]) -> bool:
+def _is_one(column: Sequence[object]) -> bool:
     """Return True if all elements are equal. Almost always the first two decide."""
     return len(column) > 1 and column[0] == column[1] and column.count(column[0]) == len(column)
 
 
-def _repeated(kind: int, column: Sequence[Any], element: bytes) -> bytes:
+def _repeated(kind: int, column: Sequence[object], element: bytes) -> bytes:
     return _array(kind, column, (len(element).to_bytes(4, "big") + element) * len(column))
 
 
@@ -111,7 +111,7 @@ def _of_numbers(kind: int, size: int, code: str, column: Sequence[int | None]) -
             pack = partial(struct.pack, f">i{code}", size)
             data = b"".join([_NULL if one is None else pack(one) for one in column])
         else:
-            both: list[Any] = [size] * (2 * len(column))
+            both: list[object] = [size] * (2 * len(column))
             both[1::2] = column
             data = struct.pack(">" + f"i{code}" * len(column), *both)
     except struct.error as error:
@@ -149,7 +149,7 @@ def _elements(data: bytes) -> Iterator[bytes | None]:
             at += length
 
 
-def _read(element: Callable[[bytes], Any], data: bytes) -> list[Any]:
+def _read(element: Callable[[bytes], object], data: bytes) -> list[object]:
     return [None if one is None else element(one) for one in _elements(data)]
 
 

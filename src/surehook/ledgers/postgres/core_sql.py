@@ -6,7 +6,7 @@ Importing this module imports SQLAlchemy, which takes most of a second: only lis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
@@ -28,7 +28,7 @@ async def look(session: PostgresSession, begin: Callable[[], Steps[R]]) -> R:
         return await follow(session, begin(), _rows)
 
 
-def compiled(statement: Statement) -> tuple[str, list[Any]]:
+def compiled(statement: Statement) -> tuple[str, list[object]]:
     """Return the statement's text, and its parameters in order."""
     form, parameters = _compile(statement)
     return form.string, [parameters[name] for name in form.positiontup or ()]

@@ -60,7 +60,7 @@ class PostgresCounts:
         return await self._counted("parked", lambda: session.rows(query("count_parked")))
 
     async def _counted(self, name: str, count: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:
-        kept: Sequence[Any] | None = self._cache.get(name)
+        kept: Sequence[object] | None = self._cache.get(name)
         if kept is not None:
             return kept
         started = self._cache.start()

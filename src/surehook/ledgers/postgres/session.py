@@ -82,7 +82,7 @@ class PostgresSession:
 
     # -- statements -------------------------------------------------------------------------------------
 
-    async def rows(self, sql: str, *parameters: Any) -> Sequence[asyncpg.Record]:
+    async def rows(self, sql: str, *parameters: object) -> Sequence[asyncpg.Record]:
         """Run a statement that only reads, or is part of a transaction, and return its rows."""
         connection = await self._ready()
         try:
@@ -91,17 +91,17 @@ class PostgresSession:
         except BaseException as error:
             raise self._failed(error) from error
 
-    async def row(self, sql: str, *parameters: Any) -> asyncpg.Record | None:
+    async def row(self, sql: str, *parameters: object) -> asyncpg.Record | None:
         """Return the first row, or None."""
         found = await self.rows(sql, *parameters)
         return found[0] if found else None
 
-    async def value(self, sql: str, *parameters: Any) -> Any:
+    async def value(self, sql: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None."""
         found = await self.rows(sql, *parameters)
         return found[0][0] if found else None
 
-    async def run(self, sql: str, *parameters: Any) -> int:
+    async def run(self, sql: str, *parameters: object) -> int:
         """Run a writing statement inside a transaction, and return the number of rows it has written."""
         assert self._in_transaction, "a writing statement of its own is a `change`"
         connection = await self._ready()
@@ -113,7 +113,7 @@ class PostgresSession:
         count = status.rpartition(" ")[2]
         return int(count) if count.isdecimal() else 0
 
-    async def change(self, sql: str, *parameters: Any) -> Sequence[asyncpg.Record]:
+    async def change(self, sql: str, *parameters: object) -> Sequence[asyncpg.Record]:
         """Run one writing statement as a transaction of its own, and return its rows.
 
         Raises CommitUnknown if the connection is lost meanwhile.

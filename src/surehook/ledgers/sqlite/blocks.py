@@ -191,7 +191,7 @@ def _late(session: SqliteSession, source: BlockTable, mark: Mark) -> BlockWrites
 
 def _placed(
     session: SqliteSession, source: BlockTable, rows: Rows
-) -> Iterator[tuple[bytes, int, Sequence[Any]]]:
+) -> Iterator[tuple[bytes, int, Sequence[object]]]:
     """Yield each row with its group and block."""
     group: Group | None = None
     for row in sorted(rows, key=lambda row: str(row[0])):

@@ -6,7 +6,7 @@ Importing this module imports SQLAlchemy, which takes most of a second: only lis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
@@ -28,7 +28,7 @@ def look(session: SqliteSession, begin: Callable[[], Steps[R]]) -> R:
         return follow(session, begin(), _rows)
 
 
-def compiled(statement: Statement) -> tuple[str, dict[str, Any]]:
+def compiled(statement: Statement) -> tuple[str, dict[str, object]]:
     """Return the statement's text, and its parameters by name."""
     form, parameters = _compile(statement)
     return form.string, parameters

@@ -49,7 +49,7 @@ class Driver:
             check_same_thread=False,
         )
 
-    def changes(self, connection: Any, cursor: Any) -> int:
+    def changes(self, connection: object, cursor: Any) -> int:
         """Return the number of rows that the statement of `cursor` has written."""
         return int(cursor.rowcount)
 
@@ -58,7 +58,7 @@ class Driver:
         code = getattr(error, "sqlite_errorcode", None)
         return code if isinstance(code, int) else None
 
-    def copy(self, source: Any, destination: Any) -> None:
+    def copy(self, source: Any, destination: object) -> None:
         """Copy a whole database between two connections by the online backup API, as of one instant."""
         source.backup(destination, pages=-1)
 

@@ -40,7 +40,7 @@ class PruningWalk:
     """A walk. `first` is the place before all rows; `last` finds the last place now, for tables that reuse places."""
 
     def __init__(
-        self, look: Look, remove: Remove, *, first: Any, last: Callable[[SqliteSession], Any] | None = None
+        self, look: Look, remove: Remove, *, first: object, last: Callable[[SqliteSession], Any] | None = None
     ) -> None:
         self._look = look
         self._remove = remove
@@ -88,7 +88,9 @@ class PruningWalk:
         self._among_kept, self._vain = False, 0
         return removed, True
 
-    def _remove_old(self, session: SqliteSession, seen: Sequence[WalkedRow], limit: int) -> tuple[int, Any]:
+    def _remove_old(
+        self, session: SqliteSession, seen: Sequence[WalkedRow], limit: int
+    ) -> tuple[int, object]:
         """Remove at most `limit` rows. Return how many, and the place of the last one if there were more."""
         old = [one for one in seen if one.fate == "old"]
         if old:

@@ -23,13 +23,13 @@ def unpacked_ids(packed: str) -> list[bytes]:
     return [_hex(one) for one in _list(packed)]
 
 
-def packed_ids(session: SqliteSession, sql: str, parameters: Sequence[Any]) -> list[bytes]:
+def packed_ids(session: SqliteSession, sql: str, parameters: Sequence[object]) -> list[bytes]:
     """Run a query that packs its ids into one row, and return them."""
     return unpacked_ids(session.value(sql, parameters))
 
 
 def ids_among(
-    session: SqliteSession, name: str, ids: Iterable[Any], *, after: Parameters = ()
+    session: SqliteSession, name: str, ids: Iterable[object], *, after: Parameters = ()
 ) -> list[bytes]:
     """Return those of `ids` that the packing batch query `name` finds. Each id is followed by its other parameters."""
     found: list[bytes] = []

@@ -89,12 +89,12 @@ class SqliteSession:
         except Exception as error:
             raise self._translated(error) from error
 
-    def row(self, sql: str, parameters: Any = ()) -> Row | None:
+    def row(self, sql: str, parameters: object = ()) -> Row | None:
         """Return the first row, or None."""
         found = self.rows(sql, parameters)
         return found[0] if found else None
 
-    def value(self, sql: str, parameters: Any = ()) -> Any:
+    def value(self, sql: str, parameters: object = ()) -> Any:
         """Return the first column of the first row, or None."""
         found = self.rows(sql, parameters)
         return found[0][0] if found else None

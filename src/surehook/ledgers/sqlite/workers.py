@@ -169,14 +169,14 @@ class Thread:
         return [_outcome(job.work) for job in jobs]
 
 
-def _outcome(work: Callable[[], Any]) -> _Outcome:
+def _outcome(work: Callable[[], object]) -> _Outcome:
     try:
         return work(), None
     except BaseException as error:
         return None, error
 
 
-def _answer(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
+def _answer(future: asyncio.Future[object], answer: object, error: BaseException | None) -> None:
     if future.done():
         return
     if error is None:

@@ -17,6 +17,6 @@ class DocumentCommand(BaseCommand):
         parser.add_argument("--tenant", default="")
         parser.add_argument("--document-type", help="Where one id is a document of several types.")
 
-    def given(self, options: dict[str, Any]) -> dict[str, Any]:
+    def given(self, options: dict[str, object]) -> dict[str, Any]:
         """The arguments, as the inbox's methods take them."""
         return {name: options[name] for name in ("document", "by", "reason", "tenant", "document_type")}

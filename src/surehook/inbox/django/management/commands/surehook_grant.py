@@ -19,7 +19,7 @@ class Command(DocumentCommand):
         super().add_arguments(parser)
         parser.add_argument("--token", help="The token; made up if it is not given.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         from surehook.inbox.django import inbox
 
         try:

@@ -14,7 +14,7 @@ class Command(DocumentCommand):
 
     help = "Let what is held for a document go on, up to the next gap. The next worker does it."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         from surehook.inbox.django import inbox
 
         if not inbox.release(**self.given(options)):

@@ -16,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=1, help="Batches at the same time, 1 to 64.")
         parser.add_argument("--once", action="store_true", help="End when nothing is due.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         from surehook.inbox.django import inbox
         from surehook.inbox.running import until_stopped
 
