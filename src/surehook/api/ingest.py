@@ -24,9 +24,10 @@ from surehook.core.steps import SLICE_COST, Steps
 from surehook.delivery.waiting import as_problem
 from surehook.ports.ledger import Taken
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]
+Scope = Message
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # Cost of reading one event of a batch and of judging it, beside its bytes and the steps of its schema (core/steps.py).

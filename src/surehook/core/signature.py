@@ -14,7 +14,7 @@ import hashlib
 import hmac
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from surehook.core import limits
@@ -118,7 +118,7 @@ class Signer:
         self.key_ids = " ".join(key_ids).encode("ascii")
         for secret in secrets:
             _check_material(secret.kind, secret.material)
-        self._inner: Any = None
+        self._inner: hashlib._Hash | None = None
         self._outer: Any = None
         if secrets[0].kind == V1:
             self._inner, self._outer = _keyed(secrets[0].material)
@@ -148,7 +148,7 @@ class Signer:
         )
 
 
-def _keyed(key: bytes) -> tuple[object, object]:
+def _keyed(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
     """The two SHA-256 states of RFC 2104 after the key (at most 64 bytes, the block size) was read."""
     block = key.ljust(64, b"\x00")
     inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
@@ -156,7 +156,7 @@ def _keyed(key: bytes) -> tuple[object, object]:
     return inner, outer
 
 
-def _hmac(key: bytes) -> Any:
+def _hmac(key: bytes) -> Callable[[bytes], bytes]:
     return lambda content: hmac.digest(key, content, "sha256")
 
 

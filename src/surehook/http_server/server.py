@@ -8,7 +8,6 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
-from typing import Any
 
 from surehook.core.limits import BODY_READ_BYTES, READ_BYTES
 from surehook.http_server.connection import HttpConnection
@@ -17,7 +16,9 @@ from surehook.http_server.exchange import STATUS_LINES, HttpExchange, Message
 
 log = logging.getLogger("surehook.http_server")
 
-App = Callable[[Message, Any, Any], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 # A problem as an answer: status, headers, body.
 Render = Callable[[Exception], tuple[int, list[tuple[bytes, bytes]], bytes]]
 

@@ -29,9 +29,10 @@ CLOSE = (("connection", "close"),)
 READING_BYTES = 64 * 1024 * 1024
 SMALL_BYTES = 64 * 1024  # not counted: nearly all are, and they come whatever others send
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]
+Scope = Message
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 

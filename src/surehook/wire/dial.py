@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Any, Protocol
+from typing import Protocol
 
 HANDSHAKE_S = 60.0  # asyncio insists on a bound of its own; the attempt's is always shorter
 GUISES = 64  # kept for the next handshakes, 20 KiB each
@@ -48,7 +48,8 @@ class Guise(ssl.SSLContext):
     real: ssl.SSLContext
     session: ssl.SSLSession
 
-    def wrap_bio(self, incoming: Any, outgoing: Any, server_side: bool = False, server_hostname: Any = None,
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False,
+                 server_hostname: str | bytes | None = None,
                  session: ssl.SSLSession | None = None) -> ssl.SSLObject:  # fmt: skip
         return self.real.wrap_bio(incoming, outgoing, server_side, server_hostname, session or self.session)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import router
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
-from django.db.migrations.state import ModelState
+from django.db.migrations.state import ModelState, ProjectState
 
 from surehook.inbox.django.models import fields_of, options_of
 from surehook.inbox.sql import ddl
@@ -29,14 +28,18 @@ class MakeTables(Operation):
     def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
         return self.__class__.__qualname__, list(self.names), {}
 
-    def state_forwards(self, app_label: str, state: Any) -> None:
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
         for name in self.names:
             state.add_model(
                 ModelState(app_label, name.capitalize(), list(fields_of(name).items()), options_of(name))
             )
 
     def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: object, to_state: object
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         connection = schema_editor.connection
         there = () if schema_editor.collect_sql else connection.introspection.table_names()
@@ -45,7 +48,11 @@ class MakeTables(Operation):
             schema_editor.execute(statement, params=None)
 
     def database_backwards(
-        self, app_label: str, schema_editor: Any, from_state: object, to_state: object
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         for name in reversed(self._here(app_label, schema_editor.connection.alias)):
             schema_editor.execute(f"DROP TABLE {schema_editor.quote_name(PREFIX + name)}", params=None)

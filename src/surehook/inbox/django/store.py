@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed, cutting, engines
@@ -44,7 +45,7 @@ class DjangoTransaction(SqlTransaction):
     def __init__(
         self,
         connection: Any,
-        django: Any,
+        django: BaseDatabaseWrapper,
         *,
         idle_ms: int | None = None,
         writer: Writer | None = None,
@@ -107,7 +108,7 @@ class DjangoWriter(Writer):
     def _open(self, connection: Any) -> None:
         connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
 
-    def _undo(self, connection: object) -> None:
+    def _undo(self, connection: Any) -> None:
         """Nothing: Django rolls back, and nothing was written."""
 
     def _peeked(self, connection: Any, read: Callable[[], T]) -> T:
@@ -200,7 +201,7 @@ class DjangoStore(SqlStore):
             raise borrowed.wrapped(self.engine, error.__cause__) from error
 
     def _drop_if_unusable(self) -> None:
-        django = connections[self.alias]
+        django: Any = connections[self.alias]
         if not django.in_atomic_block:
             django.close_if_unusable_or_obsolete()
 

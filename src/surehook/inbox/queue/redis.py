@@ -11,7 +11,7 @@ MAXLEN, which would trim what nobody has read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from typing import Any
@@ -157,7 +157,7 @@ class RedisConsumer:
     async def aside(self, message: QueueMessage, reason: str) -> None:
         await self._out(reason or "unknown", [message.tag, message.body])
 
-    async def _out(self, reason: str, parts: Sequence[Any]) -> None:
+    async def _out(self, reason: str, parts: Sequence[str | bytes | int]) -> None:
         keys = self._keys
         async with _asked():
             asked: Any = self._client.eval(
@@ -175,7 +175,7 @@ class RedisConsumer:
         await _closed(self._client)
 
 
-def _messages(entries: Any) -> list[QueueMessage]:
+def _messages(entries: Iterable[tuple[bytes, dict[bytes, bytes] | None]]) -> list[QueueMessage]:
     """Read the messages that have a body; one that somebody deleted meanwhile has none."""
     return [QueueMessage(tag, fields.get(b"body", b"")) for tag, fields in entries if fields]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Subquery, case, exists, func, literal_column, select
+from sqlalchemy import Connection, Select, Subquery, case, exists, func, literal_column, select
 
 from surehook.inbox.sql.tables import STOPPED, events, runs, stopped
 from surehook.ports.inbox_depth import Depth
@@ -30,7 +30,7 @@ def depth(connection: Connection, *, now: int, limit: int) -> list[Depth]:
     return [Depth(source=source, **counts) for source, counts in sorted(found.items())]
 
 
-def _open(now: int, limit: int) -> Any:
+def _open(now: int, limit: int) -> Select[str, int, int, int]:
     some: Subquery = (
         select(runs.c.event, runs.c.due_at)
         .where(runs.c.due_at.is_not(None))
@@ -46,7 +46,7 @@ def _open(now: int, limit: int) -> Any:
     )
 
 
-def _stopped(state: str, limit: int) -> Any:
+def _stopped(state: str, limit: int) -> Select[str, int]:
     """Count the newest runs of events; one that was replayed since is no longer anybody's worry."""
     some: Subquery = (
         select(runs.c.event, runs.c.number)

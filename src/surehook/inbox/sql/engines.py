@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import Pool, QueuePool, SingletonThreadPool, StaticPool
@@ -255,7 +256,7 @@ def _begun_anew_in_children(engine: Engine) -> None:
     weakref.finalize(engine, lambda _: None, of_parent)  # it lives as long as the engine
 
 
-def _watched(driver: object, record: object) -> None:
+def _watched(driver: object, record: Any) -> None:
     """Have the operating system look after a connection over which nothing comes: a host that is gone says nothing."""
     cutting.watched(driver.driver_connection if hasattr(driver, "driver_connection") else driver, SILENT_S)
 
@@ -264,10 +265,10 @@ def _ask_after_idling(engine: Engine, asked_s: float) -> None:
     """A connection that died while idle is found out before work is given to it. (`pool_pre_ping` asks busy ones as well.)"""
     boot = SystemClock().boot
 
-    def given_back(connection: object, record: Any) -> None:
+    def given_back(connection: DBAPIConnection, record: Any) -> None:
         record.info[_USED] = boot()
 
-    def given_out(connection: object, record: Any, handed: object) -> None:
+    def given_out(connection: DBAPIConnection, record: Any, handed: object) -> None:
         used = record.info.get(_USED)
         if used is not None and boot() - used > asked_s and not _lives(engine, connection):
             raise InvalidatePoolError  # its neighbours have died with it; the pool makes another
@@ -276,7 +277,7 @@ def _ask_after_idling(engine: Engine, asked_s: float) -> None:
     event.listen(engine, "checkout", given_out)
 
 
-def _lives(engine: Engine, connection: Any) -> bool:
+def _lives(engine: Engine, connection: DBAPIConnection) -> bool:
     try:
         own = getattr(connection, "driver_connection", connection)
         with bounded(ASK_S, lambda: cutting.cut(own), is_async=engine.dialect.is_async):
@@ -311,11 +312,11 @@ def _durable(connection: Any, record: Any) -> None:
     _set(connection, "synchronous=FULL")
 
 
-def _quick(connection: object, record: object) -> None:
+def _quick(connection: DBAPIConnection, record: Any) -> None:
     _set(connection, "synchronous=OFF")
 
 
-def _set(connection: Any, synchronous: str) -> None:
+def _set(connection: DBAPIConnection, synchronous: str) -> None:
     cursor = connection.cursor()
     pragmas = (
         "journal_mode=WAL",

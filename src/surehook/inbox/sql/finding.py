@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import func, literal_column, select, true
+from sqlalchemy import ColumnElement, Select, func, literal_column, select, true
 
 from surehook.inbox.sql.tables import STOPPED, events, runs, steps, stopped
 from surehook.ports.inbox_runs import Filter
@@ -12,21 +10,21 @@ from surehook.ports.inbox_runs import Filter
 _any = runs.alias()
 
 
-def newest() -> Any:
+def newest() -> ColumnElement[bool]:
     """A condition: the run is the newest of its event, over `events` joined with `runs`."""
     return (
         runs.c.number == select(func.max(_any.c.number)).where(_any.c.event == events.c.id).scalar_subquery()
     )
 
 
-def standing_still(state: str) -> Any:
+def standing_still(state: str) -> Select[bytes]:
     """Events with a run in one of the states that have an index of their own. In this very text, as it has."""
     return select(runs.c.event).where(stopped(), runs.c.state == literal_column(f"'{state}'"))
 
 
-def fits(wanted: Filter) -> list[Any]:
+def fits(wanted: Filter) -> list[ColumnElement[bool]]:
     """Conditions over `events` joined with its newest run."""
-    conditions: list[object] = [true()]
+    conditions: list[ColumnElement[bool]] = [true()]
     for column, value in (
         (events.c.id, wanted.event),
         (events.c.source, wanted.source),
@@ -52,7 +50,7 @@ def fits(wanted: Filter) -> list[Any]:
     return conditions
 
 
-def _type(pattern: str) -> object:
+def _type(pattern: str) -> ColumnElement[bool]:
     if pattern.endswith(".*"):
         return events.c.type.startswith(pattern[:-1], autoescape=True)
     return events.c.type == pattern

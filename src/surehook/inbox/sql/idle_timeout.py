@@ -16,9 +16,11 @@ statements more.
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, bindparam, event, func, select
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import String
 
 # A column for statements that lock rows, of value `idle`. Uncorrelated: it is done once, whatever the number of rows.
@@ -65,7 +67,7 @@ def bind_once(connection: Connection, idle_ms: int) -> None:
 
 def bind(connection: Connection, idle_ms: int) -> None:
     """Set the bound for the transaction that is open, or opens with this; on databases that have none, do nothing."""
-    dialect: Any = connection.dialect
+    dialect = connection.dialect
     if dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}")
     elif getattr(dialect, "is_mariadb", False) and connection.info.get(_TOLD) != idle_ms:
@@ -79,7 +81,7 @@ def restore(engine: Engine) -> None:
         event.listen(engine, "checkin", _given_back)
 
 
-def _given_back(connection: Any, record: Any) -> None:
+def _given_back(connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
     if record.info.pop(_TOLD, None) is None or connection is None:
         return
     try:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, exists, or_, select
+from sqlalchemy import Connection, Select, Table, delete, exists, or_, select
 
 from surehook.core import ids
 from surehook.inbox.sql.settling import WAITING
@@ -77,7 +77,7 @@ def _events(connection: Connection, before: int, limit: int, place: Place | None
     return removed, place
 
 
-def page_of(table: Table, before: int, place: Place, limit: int) -> Any:
+def page_of(table: Table, before: int, place: Place, limit: int) -> Select[int, bytes]:
     """The next rows by arrival, and by id where several came in one millisecond."""
     at, id_ = place
     came = table.c.received_at
@@ -120,7 +120,7 @@ def _open(connection: Connection, wanted: Sequence[bytes]) -> set[bytes]:
     return {bytes(event) for event, _, state, due_at in found if due_at is not None or state in WAITING}
 
 
-def _runs_of(wanted: Sequence[bytes]) -> Any:
+def _runs_of(wanted: Sequence[bytes]) -> Select[bytes, int, str, int | None]:
     return select(runs.c.event, runs.c.number, runs.c.state, runs.c.due_at).where(runs.c.event.in_(wanted))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select, true
@@ -50,7 +50,7 @@ def conflicting(connection: Connection, *, limit: int, before: bytes | None) -> 
     return [Conflict(**_read(Conflict.__struct_fields__, row)) for row in found]
 
 
-def _read(names: Sequence[str], row: Any) -> dict[str, Any]:
+def _read(names: Sequence[str], row: Iterable[Any]) -> dict[str, Any]:
     values = dict(zip(names, row, strict=True))
     for name in ("id", "event", "body_sha256", "result_sha256"):
         if values.get(name) is not None:

@@ -30,6 +30,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TextClause,
     UniqueConstraint,
     text,
 )
@@ -199,7 +200,7 @@ Index(PREFIX + "runs_due", runs.c.due_at, runs.c.id, sqlite_where=_open, postgre
 STOPPED = ("dead", "held", "parked")
 
 
-def stopped() -> Any:
+def stopped() -> TextClause:
     return text("state in ('dead', 'held', 'parked')")
 
 

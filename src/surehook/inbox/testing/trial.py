@@ -283,12 +283,12 @@ class Trial:
 
     def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
-        def blocking(event: Event, tx: Any) -> Any:
+        def blocking(event: Event, tx: object) -> object:
             self.calls[event.id] += 1
             return function(event, tx)
 
         @wraps(function)
-        async def waiting(event: Event, tx: Any) -> Any:
+        async def waiting(event: Event, tx: object) -> object:
             self.calls[event.id] += 1
             return await function(event, tx)
 
