@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from surehook.core.model import Attempt
 from surehook.ledgers import history
-from surehook.ledgers.common.statements import Reading, Statement
+from surehook.ledgers.common.statements import Reading, Row, Statement
 
 COLUMNS = (
     "delivery, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us, "
@@ -21,7 +18,7 @@ def attempts(delivery: bytes) -> Reading[list[Attempt]]:
     return [attempt(row) for row in found]
 
 
-def attempt(row: Iterable[Any]) -> Attempt:
+def attempt(row: Row) -> Attempt:
     """Return the history row whose columns are `COLUMNS`."""
     (
         delivery, seq, lane, started_at, outcome, unknown, status, error, address, dns_us, connect_us, tls_us,

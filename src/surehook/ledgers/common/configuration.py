@@ -5,13 +5,13 @@ In plain text, without SQLAlchemy: every start needs it at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from surehook.core.model import Configuration, Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import changes as notes
 from surehook.ledgers.common import differences, values
-from surehook.ledgers.common.statements import ByKeys, Query, Reading, Statement, shared
+from surehook.ledgers.common.statements import ByKeys, Query, Reading, Row, Statement, shared
 from surehook.ports.registry import ApiKey, Changes, ConfigurationPage
 
 T = TypeVar("T")
@@ -76,14 +76,12 @@ def keys() -> Reading[Sequence[ApiKey]]:
     return [ApiKey(*row) for row in (yield Statement(shared("keys")))]
 
 
-def _by_key(name: str, key: str | bytes, made: Callable[[Iterable[Any]], T]) -> Reading[T | None]:
+def _by_key(name: str, key: str | bytes, made: Callable[[Row], T]) -> Reading[T | None]:
     found = yield from _by_keys(name, [key], made)
     return found[0] if found else None
 
 
-def _by_keys(
-    name: str, keys: Sequence[str | bytes], made: Callable[[Iterable[Any]], T]
-) -> Reading[tuple[T, ...]]:
+def _by_keys(name: str, keys: Sequence[str | bytes], made: Callable[[Row], T]) -> Reading[tuple[T, ...]]:
     if not keys:
         return ()
     return tuple([made(row) for row in (yield ByKeys(name, keys))])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from surehook.ledgers.common.statements import Reading, Statement, shared
+from surehook.ledgers.common.statements import Reading, Row, Statement, shared
 from surehook.ports.reading import ReplayJob
 
 
@@ -26,7 +23,7 @@ def columns(job: ReplayJob) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _job(row: Iterable[Any]) -> ReplayJob:
+def _job(row: Row) -> ReplayJob:
     id, filter, dry_run, *rest = row
     # SQLite keeps a truth value as a number.
     return ReplayJob(id, filter, bool(dry_run), *rest)

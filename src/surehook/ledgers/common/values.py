@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from sys import intern
 from typing import Any
@@ -11,6 +11,7 @@ from msgspec import json
 
 from surehook.core.model import Endpoint, EventType, Secret, Tenant
 from surehook.ledgers import custom
+from surehook.ledgers.common.statements import Row
 
 # Many endpoints have equal texts and lists: each becomes one value in memory.
 _patterns = lru_cache(maxsize=4_096)(json.Decoder(tuple[str, ...]).decode)
@@ -19,16 +20,16 @@ _NO_HEADERS: dict[str, str] = {}
 _AS_JSON = ("event_types", "headers")
 
 
-def tenant(row: Iterable[Any]) -> Tenant:
+def tenant(row: Row) -> Tenant:
     id, name, strict, created_at = row
     return Tenant(id, name, strict != 0, created_at)
 
 
-def event_type(row: Iterable[Any]) -> EventType:
+def event_type(row: Row) -> EventType:
     return EventType(*row)
 
 
-def endpoint(row: Iterable[Any]) -> Endpoint:
+def endpoint(row: Row) -> Endpoint:
     id, tenant, url, event_types, policy, status, reason, failure_count, order, headers, *rest = row
     description, created_at, updated_at, method, authentication, tls, receipts = rest
     return Endpoint(
@@ -52,7 +53,7 @@ def endpoint(row: Iterable[Any]) -> Endpoint:
     )
 
 
-def secret(row: Iterable[Any]) -> Secret:
+def secret(row: Row) -> Secret:
     return Secret(*row)
 
 

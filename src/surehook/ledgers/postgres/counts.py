@@ -7,7 +7,8 @@ be a million, are counted in one pass for both counts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+
+import asyncpg
 
 from surehook.core.model import LANES
 from surehook.ledgers.common.count_cache import CountCache
@@ -56,11 +57,13 @@ class PostgresCounts:
         (row,) = await session.rows(query("count_dead_letters"))
         return int(row["rows"])
 
-    async def _parked(self, session: PostgresSession) -> Sequence[Any]:
+    async def _parked(self, session: PostgresSession) -> Sequence[asyncpg.Record]:
         return await self._counted("parked", lambda: session.rows(query("count_parked")))
 
-    async def _counted(self, name: str, count: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:
-        kept: Sequence[object] | None = self._cache.get(name)
+    async def _counted(
+        self, name: str, count: Callable[[], Awaitable[Sequence[asyncpg.Record]]]
+    ) -> Sequence[asyncpg.Record]:
+        kept: Sequence[asyncpg.Record] | None = self._cache.get(name)
         if kept is not None:
             return kept
         started = self._cache.start()

@@ -9,10 +9,10 @@ lives on or learns that it was evicted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from surehook.core.errors import NodeEvicted
 from surehook.core.model import LANES, Delivery, NodeRow
+from surehook.ledgers.common.statements import Row
 from surehook.ledgers.postgres.rows import sharing_bodies
 from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
@@ -29,7 +29,7 @@ def check_fence(found: Sequence[object], node: bytes) -> None:
         raise NodeEvicted(node)
 
 
-def leased_of(found: Sequence[Any], node: bytes) -> list[Delivery]:
+def leased_of(found: Sequence[Row], node: bytes) -> list[Delivery]:
     """Return the deliveries of a fenced statement, which returns one row without an id if there are none."""
     check_fence(found, node)
     return [] if found[0][0] is None else sharing_bodies(found)

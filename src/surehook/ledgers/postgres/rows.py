@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import Delivery
+from surehook.ledgers.common.statements import Row
 from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ledgers.postgres.statements import query
 
 
-def deliveries_of(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
+def deliveries_of(rows: Iterable[Row]) -> list[Delivery]:
     """Return rows as deliveries: their columns are in the order of the fields."""
     return [Delivery(*row) for row in rows]
 
@@ -25,7 +25,7 @@ async def open_delivery(session: PostgresSession, delivery: bytes) -> tuple[Deli
     return Delivery(*fields), holder
 
 
-def sharing_bodies(rows: Iterable[Iterable[Any]]) -> list[Delivery]:
+def sharing_bodies(rows: Iterable[Row]) -> list[Delivery]:
     """Return rows as deliveries, if the body of an event came with only one of its rows.
 
     Raises LedgerUnavailable if it came with none, which no statement should do. (One did that picked a row twice, since an
