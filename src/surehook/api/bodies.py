@@ -78,7 +78,7 @@ def stored(value: object) -> bytes | None:
     return None if value is None else msgspec.json.encode(value)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _once(pairs: list[tuple[str, object]]) -> JsonObject:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()

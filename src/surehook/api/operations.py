@@ -56,7 +56,7 @@ class ApiRequest(Struct):
 
 
 class ApiAnswer(Struct):
-    value: Any
+    value: object
     status: int = 200
     headers: dict[str, str] | None = None
 
@@ -77,7 +77,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     path: str
     name: str
     about: str
-    answers: Mapping[int, Any]
+    answers: Mapping[int, object]
     handle: Handler | None = None
     body: type[Struct] | None = None
     body_limit: int = limits.MANAGEMENT_BODY_BYTES

@@ -6,7 +6,6 @@ Ignoring a misspelt filter would return other rows than were asked for, so nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ class Parameter(Struct, frozen=True):
 
     name: str
     about: str
-    read: Callable[[str], Any]
+    read: Callable[[str], object]
     schema: JsonObject
 
 

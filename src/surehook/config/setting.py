@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ class Setting(Struct, frozen=True):
     """One line of the list; docs/configuration.md gives the reason of each default."""
 
     name: str
-    kind: SettingKind[Any]
+    kind: SettingKind[object]
     unit: str
     meaning: str
     secret: bool = False

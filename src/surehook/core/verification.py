@@ -22,7 +22,7 @@ from surehook.core import limits, signature
 from surehook.core.errors import SurehookError
 from surehook.core.signature import SecretError
 
-Headers = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+Headers = Mapping[Any, object] | Iterable[tuple[object, object]]
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 _TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)

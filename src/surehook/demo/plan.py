@@ -34,7 +34,7 @@ class DemoReceiver(Struct, frozen=True):
     about: str
     event_types: tuple[str, ...]
     behaviour: Behaviour | Road | None
-    policy: dict[str, Any]
+    policy: dict[str, object]
     ends: bool  # its deliveries are sure to end while we watch
 
 

@@ -19,7 +19,6 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from surehook.host.running import farewell
 
@@ -31,7 +30,7 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 LINE_BYTES = 65_536  # of what a child may tell at once
 
 Say = Callable[[str], None]
-Told = Callable[[dict[str, Any]], None]
+Told = Callable[[dict[str, object]], None]
 
 
 class Child:

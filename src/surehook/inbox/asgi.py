@@ -196,7 +196,7 @@ async def _within(seconds: float, reading: Coroutine[object, None, T]) -> T:
 
 
 @types.coroutine
-def _going_on(reading: Coroutine[object, None, T], waits_for: Any) -> Generator[Any, Any, T]:
+def _going_on(reading: Coroutine[object, None, T], waits_for: Any) -> Generator[object, object, T]:
     """Await the rest of a coroutine that has begun."""
     while True:
         wrong: BaseException | None = None

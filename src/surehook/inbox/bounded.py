@@ -13,7 +13,7 @@ T = TypeVar("T")
 class DeadlineRun(Protocol):
     """The method of a `SqlStore` that blocks, or of an `AsyncSqlStore`."""
 
-    def run(self, work: Callable[[Transaction], object], within_s: float | None = None) -> Any: ...
+    def run(self, work: Callable[[Transaction], object], within_s: float | None = None) -> object: ...
 
 
 class Bounded:

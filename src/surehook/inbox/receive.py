@@ -11,7 +11,6 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -219,7 +218,7 @@ class UnknownSchema(Exception):
     """A schema version that the source refuses."""
 
 
-def _sorted(value: Any) -> bytes:
+def _sorted(value: object) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 

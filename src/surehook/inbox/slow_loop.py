@@ -64,10 +64,10 @@ class SlowLoopWatch:
 @types.coroutine
 def _stepwise(
     work: Coroutine[object, None, None], held: SlowLoopWatch, boot: Callable[[], float]
-) -> Generator[Any, Any, None]:
+) -> Generator[Any, object, None]:
     """`yield from`, with a look at the clock on either side of each step."""
-    step: Callable[[Any], Any] = work.send
-    value: Any = None
+    step: Callable[[Any], object] = work.send
+    value: object = None
     while True:
         held.began = began = boot()
         try:

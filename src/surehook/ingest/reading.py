@@ -51,7 +51,7 @@ class BrokerMessage(Struct, frozen=True):
     body: bytes
     content_type: str | None = None
     message_id: str | None = None
-    headers: Mapping[str, Any] = {}
+    headers: Mapping[str, object] = {}
     unread: str | None = None
 
 

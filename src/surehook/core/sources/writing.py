@@ -52,8 +52,8 @@ class RequestContent(Struct, frozen=True, kw_only=True):
 
     id: str | None
     type: str | None = None
-    data: Any = None
-    fields: Mapping[str, Any] = {}
+    data: object = None
+    fields: Mapping[str, object] = {}
     body: bytes | None = None
     headers: Mapping[str, str] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -83,7 +82,7 @@ def decide(
     found = connection.execute(last.limit(1).with_for_update()).first()
     if found is None or found[1] != "processed":
         return False
-    values: dict[str, Any] = {"state": state, "error_code": code, "error": note}
+    values: dict[str, object] = {"state": state, "error_code": code, "error": note}
     if state == "finalized":
         values["finalized_at"] = now
     connection.execute(update(runs).where(runs.c.id == bytes(found[0])).values(**values))

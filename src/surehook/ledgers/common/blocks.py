@@ -46,7 +46,7 @@ def read(
     span: Span,
     listing: Select[Any],
     key: ColumnElement[bytes],
-    made: Callable[[Row], Any],
+    made: Callable[[Row], object],
     *,
     limit: int,
 ) -> Steps[Rows]:
@@ -65,7 +65,7 @@ def read(
     found = yield _late(source, mark, below, listing).limit(limit + 1)
     late = Rows.read([made(row) for row in found], None, limit)
     spots = yield from _spots(source, values, below)
-    lower: list[Any] = []
+    lower: list[object] = []
     stretch = listed.where(key >= _LOW, key < _HIGH).limit(limit + 1)
     for one in spots.spans:
         found = yield Again(stretch, {"low": one.low, "high": one.high})

@@ -32,12 +32,12 @@ class _Holds(FunctionElement[bool]):
 
 
 @compiles(_Holds, "sqlite")
-def _in_sqlite(element: _Holds, compiler: Any, **more: Any) -> str:
+def _in_sqlite(element: _Holds, compiler: Any, **more: object) -> str:
     return f"instr({compiler.process(element.clauses, **more)}) > 0"
 
 
 @compiles(_Holds, "postgresql")
-def _in_postgres(element: _Holds, compiler: Any, **more: Any) -> str:
+def _in_postgres(element: _Holds, compiler: Any, **more: object) -> str:
     return f"pg_catalog.position({compiler.process(element.clauses, **more)}) > 0"
 
 

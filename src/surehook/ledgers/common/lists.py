@@ -135,7 +135,7 @@ def _walk(
     key: ColumnElement[bytes],
     span: Span,
     along: list[ColumnElement[bool]],
-    made: Callable[[Row], Any],
+    made: Callable[[Row], object],
     limit: int,
     *,
     rows: int | None = LOOKS_MAX,

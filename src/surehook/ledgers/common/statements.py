@@ -28,21 +28,21 @@ class Statement(NamedTuple):
     """SQL with a `?` for each parameter."""
 
     sql: str
-    parameters: Sequence[Any] = ()
+    parameters: Sequence[object] = ()
 
 
 class Query(NamedTuple):
     """A statement of the ledger's own `queries/NAME.sql`."""
 
     name: str
-    parameters: Sequence[Any] = ()
+    parameters: Sequence[object] = ()
 
 
 class ByKeys(NamedTuple):
     """A statement of the ledger's own `queries/NAME.sql` that finds rows by any number of keys."""
 
     name: str
-    keys: Sequence[Any]
+    keys: Sequence[object]
 
 
 class Note(NamedTuple):
@@ -57,7 +57,7 @@ class Noted(NamedTuple):
 
     sql: str
     returning: str
-    parameters: Sequence[Any]
+    parameters: Sequence[object]
     note: Note
 
 

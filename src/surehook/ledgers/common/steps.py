@@ -7,7 +7,7 @@ connection and compiles each statement for its dialect.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from sqlalchemy import ClauseElement
 
@@ -22,7 +22,7 @@ class Again(NamedTuple):
     """A statement that is run many times, with this run's values of its named parameters: it is compiled once."""
 
     statement: ClauseElement
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 Statement: TypeAlias = ClauseElement | Again

@@ -150,13 +150,13 @@ def read(
     span: Span,
     listing: Select[Any],
     key: ColumnElement[bytes],
-    made: Callable[[Row], Any],
+    made: Callable[[Row], object],
     *,
     limit: int,
 ) -> Steps[PageSource]:
     """Read a listing of deliveries in the chosen ranges, cut to a span."""
     of_one = listing.where(key >= _LOW, key < _HIGH).order_by(key.desc()).limit(limit + 1)
-    found: list[Any] = []
+    found: list[object] = []
     for one in chosen.spans:
         low, high = one.cut(low=span.low, high=span.high)
         if low < high:

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from surehook.core.model import Attempt, Delivery, Event, Settled
 from surehook.ledgers import history
 
-Column = Sequence[Any]
+Column = Sequence[object]
 _NONE: Column = ()
 # Deliveries turned into columns at a time: 2 to 4 ms.
 SLICE_ROWS = 2_000

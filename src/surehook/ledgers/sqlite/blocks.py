@@ -223,7 +223,7 @@ def _some(session: SqliteSession, source: BlockTable, low: bytes, high: bytes, m
 
 
 def _read(
-    session: SqliteSession, source: BlockTable, parameters: tuple[Any, ...], *, late: bool = False
+    session: SqliteSession, source: BlockTable, parameters: tuple[object, ...], *, late: bool = False
 ) -> Rows:
     """Read the id and the fields of each row."""
     rows: Rows = json.decode(session.value(query(_SOURCES[source][1 if late else 0]), parameters))

@@ -26,7 +26,7 @@ VAIN_ROWS = 20_000
 class WalkedRow(NamedTuple):
     """A row that was looked at. `fate` is old (to be removed), kept, young, or open (of no concern to this walk)."""
 
-    place: Any
+    place: object
     key: bytes
     fate: str
 

@@ -74,7 +74,7 @@ class SqliteSession:
 
     # -- statements -------------------------------------------------------------------------------------
 
-    def run(self, sql: str, parameters: Any = ()) -> int:
+    def run(self, sql: str, parameters: object = ()) -> int:
         """Run a writing statement, and return the number of rows it has written."""
         connection = self.connection
         try:
@@ -82,7 +82,7 @@ class SqliteSession:
         except Exception as error:
             raise self._translated(error) from error
 
-    def rows(self, sql: str, parameters: Any = ()) -> list[Row]:
+    def rows(self, sql: str, parameters: object = ()) -> list[Row]:
         try:
             found: list[Row] = self.connection.execute(sql, parameters).fetchall()
             return found

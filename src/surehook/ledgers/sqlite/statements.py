@@ -21,7 +21,7 @@ from surehook.ledgers.common.statements import names, read_shared, read_text
 
 # Values to bind, of any type that SQLite stores: of rows one after another, and of other parameters.
 Values: TypeAlias = list[Any]
-Parameters: TypeAlias = tuple[Any, ...]
+Parameters: TypeAlias = tuple[object, ...]
 # Few enough that all stay prepared, and close enough that less than half of the rows are padding.
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _MARKER = re.compile(r"\{rows:(\d+)\}")

@@ -51,12 +51,12 @@ class Rank(IntEnum):
 class _Job(NamedTuple):
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
-    work: Callable[[], Any]
+    work: Callable[[], object]
     joins: bool
     rank: Rank
 
 
-_Outcome = tuple[Any, BaseException | None]
+_Outcome = tuple[object, BaseException | None]
 
 
 class SqliteWorker(Protocol):
