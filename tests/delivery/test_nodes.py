@@ -312,7 +312,7 @@ def test_what_is_parked_for_an_endpoint_that_memory_does_not_know_yet_stays() ->
         await town.publish(5)
         worker = town.engines["worker"]
         worker.directory.routes.pop(endpoint, None)
-        await worker.take_back.look()
+        await worker.unpark.look()
         assert await town.states() == {"parked:paused": 5}
 
     in_town(story, hears=False, api=API, worker=WORKER)

@@ -16,7 +16,7 @@ TESTS_S = 120.0  # one test in a fresh process, on a busy machine
 # file, the line as it is, the line with the bug, the test that finds it
 PLANTED = {
     "a worker does not look whether the lease is still its own": (
-        "sql/claiming.py", '.where(_IDS, runs.c.lease == bindparam("token"))', ".where(_IDS)",
+        "sql/claiming.py", '.where(theirs, runs.c.lease == bindparam("token"))', ".where(theirs)",
         "test_inbox.py::test_a_worker_that_lost_its_lease_does_nothing",
     ),
     "a leased run is still due": (

@@ -25,7 +25,7 @@ from surehook.delivery.endpoint_state import EndpointState
 from surehook.delivery.loading import Loader
 from surehook.delivery.managing import WholeLedger
 from surehook.delivery.parked_walk import walk
-from surehook.delivery.take_back import TakeBack
+from surehook.delivery.unpark import Unpark
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import AgedGroup
 
@@ -55,7 +55,7 @@ class Ageing:
         directory: Directory,
         loader: Loader,
         endings: Endings,
-        take_back: TakeBack,
+        unpark: Unpark,
         telling: DeliveryNotices,
     ) -> None:
         self._ledger = ledger
@@ -63,7 +63,7 @@ class Ageing:
         self._directory = directory
         self._endings = endings
         self._loader = loader
-        self._take_back = take_back
+        self._unpark = unpark
         self._telling = telling
         self._rests: dict[Group, Rest] = {}  # groups that rest
         # Groups of this lap, and how many of their rows were not to be ended.
@@ -104,7 +104,7 @@ class Ageing:
         """Groups whose first row may be past its age. What stands does not age."""
         now, found = self._clock.now(), []
         common_s = self._directory.youngest_age(None)
-        for number, group in enumerate(self._take_back.groups, 1):
+        for number, group in enumerate(self._unpark.groups, 1):
             if number % GROUPS_A_TURN == 0:
                 await self._clock.sleep(0)
             route = self._directory.routes.get(group.endpoint)

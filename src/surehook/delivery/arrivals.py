@@ -9,12 +9,12 @@ from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.loops import Loops
 from surehook.delivery.node import Node
-from surehook.delivery.orphans import Orphans
 from surehook.delivery.parking import Parking
 from surehook.delivery.pump import Pump
 from surehook.delivery.record import Record
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.timers import Timers
+from surehook.delivery.unknown_endpoints import UnknownEndpoints
 from surehook.ports.clock import Clock
 
 
@@ -34,7 +34,7 @@ class Arrivals:
         looks: ClaimLooks,
         parking: Parking,
         record: Record,
-        orphans: Orphans,
+        unknown_endpoints: UnknownEndpoints,
         holdings: Holdings,
     ) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class Arrivals:
         self._looks = looks
         self._parking = parking
         self._record = record
-        self._orphans = orphans
+        self._unknown_endpoints = unknown_endpoints
         self._holdings = holdings
         self._ahead_ms = int(settings.claim_ahead_s * 1000)
         self.timers = Timers(
@@ -64,7 +64,7 @@ class Arrivals:
 
         What came out of parking was asked for while it had a share, and is kept although a claim under way took that
         first: of two that count on the same room, one would be parked and taken back for ever."""
-        orphans: list[Delivery] = []
+        unknown: list[Delivery] = []
         later: list[Delivery] = []
         wrong_lane = 0
         now = self._clock.now()
@@ -73,7 +73,7 @@ class Arrivals:
         for delivery in rows:
             route = self._directory.routes.get(delivery.endpoint)
             if route is None:
-                orphans.append(delivery)
+                unknown.append(delivery)
                 continue
             if delivery.lane not in looks:
                 wrong_lane += 1
@@ -96,9 +96,9 @@ class Arrivals:
                 self._dispatch.push(route, delivery)
                 if len(route.queues[delivery.lane]) >= route.pull:
                     looks[delivery.lane].full[route] = None
-        if orphans:
-            self._looks.are_unknown(orphans)
-            self._orphans.claimed(orphans)
+        if unknown:
+            self._looks.are_unknown(unknown)
+            self._unknown_endpoints.claimed(unknown)
         if later:
             self._hand_back(later)
         return wrong_lane

@@ -127,7 +127,7 @@ class ClaimLooks:
         self.unknown.update(delivery.endpoint for delivery in rows)
 
     def known(self, rows: Iterable[Delivery]) -> None:
-        """Memory has caught up with orphans, or they have ended: their endpoints are passed over no longer."""
+        """Memory has caught up with unknown endpoints, or their rows have ended: their endpoints are passed over no longer."""
         self.unknown.difference_update(delivery.endpoint for delivery in rows)
 
     def free(self, lane: Lane) -> int:

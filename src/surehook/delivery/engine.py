@@ -45,8 +45,8 @@ class Engine(Parts):
         self._leasing = leasing
         if self.settings.lanes:
             leasing.append(keep("claim", self.claim.run))
-            await self.take_back.look()
-            leasing.append(keep("park", self.take_back.run))
+            await self.unpark.look()
+            leasing.append(keep("park", self.unpark.run))
         if self.handoff is not None:
             await self.handoff.prepare()
             leasing += [keep(name, run) for name, run in self.handoff.leasing()]
@@ -104,7 +104,7 @@ class Engine(Parts):
 
     def endpoint_removed(self, endpoint: bytes) -> None:
         """Something may be left of it: the next look ends that."""
-        self.orphans.removed(endpoint)
+        self.unknown_endpoints.removed(endpoint)
 
     def probe_now(self, endpoint: bytes) -> None:
         route = self.directory.routes.get(endpoint)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.loops import Loops
-from surehook.delivery.orphans import Orphans
 from surehook.delivery.peers import Peers
+from surehook.delivery.unknown_endpoints import UnknownEndpoints
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 from surehook.ports.telemetry import Telemetry
@@ -23,7 +23,7 @@ class Evictions:
         clock: Clock,
         telemetry: Telemetry,
         loops: Loops,
-        orphans: Orphans,
+        unknown_endpoints: UnknownEndpoints,
         looks: ClaimLooks,
         peers: Peers,
     ) -> None:
@@ -31,7 +31,7 @@ class Evictions:
         self._clock = clock
         self._telemetry = telemetry
         self._loops = loops
-        self._orphans = orphans
+        self._unknown_endpoints = unknown_endpoints
         self._looks = looks
         self._peers = peers
 
@@ -44,7 +44,7 @@ class Evictions:
         eviction = await self._ledger.evict(nodes, now=self._clock.now(), judged=judged)
         self._telemetry.fact("nodes.evicted", nodes=len(eviction.nodes), freed=eviction.freed)
         if eviction.nodes:
-            self._orphans.look_everywhere()  # what those knew is gone with them
+            self._unknown_endpoints.look_everywhere()  # what those knew is gone with them
         if eviction.freed:
             self._looks.wake()
             self._peers.work()

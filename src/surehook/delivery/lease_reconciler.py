@@ -20,9 +20,9 @@ from surehook.core.errors import LedgerUnavailable, NodeEvicted
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.holdings import Holdings
 from surehook.delivery.node import Node
-from surehook.delivery.orphans import Orphans
 from surehook.delivery.peers import Peers
 from surehook.delivery.settings import EngineSettings
+from surehook.delivery.unknown_endpoints import UnknownEndpoints
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
@@ -51,7 +51,7 @@ class LeaseReconciler:
         node: Node,
         holdings: Holdings,
         holders: Sequence[Holder],
-        orphans: Orphans,
+        unknown_endpoints: UnknownEndpoints,
         looks: ClaimLooks,
         peers: Peers,
     ) -> None:
@@ -61,7 +61,7 @@ class LeaseReconciler:
         self._node = node
         self._holdings = holdings
         self._holders = (*holders, holdings)
-        self._orphans = orphans
+        self._unknown_endpoints = unknown_endpoints
         self._looks = looks
         self._peers = peers
         self._unknown: set[bytes] = set()  # to memory, at the last ten-second look
@@ -120,7 +120,7 @@ class LeaseReconciler:
             some = lost[start : start + FREED_ROWS]
             await self._ledger.free(some, node=node, now=self._clock.now())
             self.released += len(some)
-            self._orphans.look_everywhere()  # of whichever endpoints they are
+            self._unknown_endpoints.look_everywhere()  # of whichever endpoints they are
             self._looks.wake()
             self._peers.work()
 

@@ -28,12 +28,12 @@ from surehook.delivery.loading import Loader
 from surehook.delivery.managing import WholeLedger
 from surehook.delivery.node import Node
 from surehook.delivery.notices import Notices
-from surehook.delivery.orphans import Orphans
 from surehook.delivery.overdue import Overdue
 from surehook.delivery.prune import REST_S, Prune
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.take_back import TakeBack
 from surehook.delivery.unfinalized import Unfinalized
+from surehook.delivery.unknown_endpoints import UnknownEndpoints
+from surehook.delivery.unpark import Unpark
 from surehook.delivery.unserved import Unserved
 from surehook.delivery.upkeep import Upkeep
 from surehook.delivery.watch import DeliveryCounts
@@ -67,8 +67,8 @@ class Looks:
         notices: Notices,
         watch: DeliveryCounts,
         telling: DeliveryNotices,
-        take_back: TakeBack,
-        orphans: Orphans,
+        unpark: Unpark,
+        unknown_endpoints: UnknownEndpoints,
         reconciler: LeaseReconciler,
         breakers: BreakerChanges,
         health: ClusterHealth | None,
@@ -80,13 +80,13 @@ class Looks:
         self._node = node
         self._loader = loader
         self._watch = watch
-        self._take_back = take_back
-        self._orphans = orphans
+        self._unpark = unpark
+        self._unknown_endpoints = unknown_endpoints
         self._reconciler = reconciler
         self._breakers = breakers
         self._health = health
         self.ageing = Ageing(
-            ledger=ledger, clock=clock, directory=directory, loader=loader, endings=endings, take_back=take_back,
+            ledger=ledger, clock=clock, directory=directory, loader=loader, endings=endings, unpark=unpark,
             telling=telling,
         )  # fmt: skip
         self.overdue = Overdue(ledger=ledger, clock=clock, entropy=entropy, notices=notices)
@@ -103,7 +103,7 @@ class Looks:
         if settings.lanes:
             if self._shared:
                 upkeep.add("breakers", look_s, self._learn_breakers)
-            upkeep.add("parked", look_s, self._take_back.look)
+            upkeep.add("parked", look_s, self._unpark.look)
             upkeep.add("ageing", look_s, self.ageing.lap, left=self.ageing.rests_since)
             upkeep.add("orphans", look_s, self._end_orphans)
         upkeep.add("held", look_s, self._reconciler.compare)
@@ -151,8 +151,8 @@ class Looks:
             await self._clock.sleep(REST_S)
 
     async def _end_orphans(self) -> None:
-        await self._orphans.end_returned()
-        await self._orphans.end_parked(self._take_back.groups)
+        await self._unknown_endpoints.end_returned()
+        await self._unknown_endpoints.end_parked(self._unpark.groups)
 
     async def _learn_breakers(self) -> None:
         if self._health is None or self._health.is_away:

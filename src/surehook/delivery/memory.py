@@ -11,7 +11,7 @@ comes next finds room, whatever the others are owed. Where there is one tenant o
 node that only claims, an endpoint has a fixed number of rows: what is not in its memory another node may send.
 
 What is asked of the ledger is asked for as room is free, and comes a moment later: beside what an accept promised
-meanwhile, memory is over its bounds by one call of those that take back at most (`take_back.PULL_ROWS`, `take_back.PULL_BYTES`).
+meanwhile, memory is over its bounds by one call of those that take back at most (`unpark.PULL_ROWS`, `unpark.PULL_BYTES`).
 """
 
 from __future__ import annotations

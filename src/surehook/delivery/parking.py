@@ -1,4 +1,4 @@
-"""Putting aside: one batched update for everything that could not be sent now. `take_back.py` brings it back.
+"""Putting aside: one batched update for everything that could not be sent now. `unpark.py` brings it back.
 
 A backlog of a million costs nothing while it waits.
 """

@@ -40,7 +40,6 @@ from surehook.delivery.managing import WholeLedger
 from surehook.delivery.membership import Membership
 from surehook.delivery.node import Host, Node
 from surehook.delivery.notices import Notices
-from surehook.delivery.orphans import Orphans
 from surehook.delivery.outage import Outage
 from surehook.delivery.parking import Parking
 from surehook.delivery.pausing import Pausing
@@ -52,9 +51,10 @@ from surehook.delivery.settings import EngineSettings
 from surehook.delivery.shutdown import Shutdown
 from surehook.delivery.slot_parts import SlotParts
 from surehook.delivery.staleness import Staleness
-from surehook.delivery.take_back import TakeBack
 from surehook.delivery.tenant_activity import TenantActivity
 from surehook.delivery.tokens import Tokens
+from surehook.delivery.unknown_endpoints import UnknownEndpoints
+from surehook.delivery.unpark import Unpark
 from surehook.delivery.upkeep import Upkeep
 from surehook.delivery.watch import DeliveryCounts
 from surehook.ports.clock import Clock
@@ -164,7 +164,7 @@ class Parts:
         self.catching_up = CatchingUp(
             clock=boot_clock, directory=directory, loader=loader, staleness=staleness, peers=peers
         )
-        self.orphans = orphans = Orphans(
+        self.unknown_endpoints = unknown_endpoints = UnknownEndpoints(
             ledger=ledger, clock=clock, node=node, loops=loops, directory=directory, loader=loader,
             endings=self.endings, holdings=holdings, looks=looks,
         )  # fmt: skip
@@ -172,7 +172,7 @@ class Parts:
         # -- in
         self.arrivals = arrivals = Arrivals(
             clock=clock, settings=settings, directory=directory, node=node, loops=loops,
-            dispatch=dispatch, pump=pump, looks=looks, parking=parking, record=record, orphans=orphans,
+            dispatch=dispatch, pump=pump, looks=looks, parking=parking, record=record, unknown_endpoints=unknown_endpoints,
             holdings=holdings,
         )  # fmt: skip
         self.handoff: Handoff | None = None
@@ -194,7 +194,7 @@ class Parts:
                 record=record, reports=reports, breakers=breakers,
                 slots=SlotParts( directory=directory, flights=deliver.flights, slots=settings.endpoint_slots ),
             )  # fmt: skip
-        self.take_back = TakeBack(
+        self.unpark = Unpark(
             ledger=ledger, clock=clock, settings=settings, node=node, loops=loops, directory=directory,
             dispatch=dispatch, pump=pump, deliver=deliver, arrivals=arrivals, parking=parking,
             refill=refill, holdings=holdings, breakers=breakers, health=self.cluster_health,
@@ -209,23 +209,23 @@ class Parts:
         # -- what holds it true
         self.reconciler = LeaseReconciler(
             ledger=ledger, clock=clock, settings=settings, node=node, holdings=holdings,
-            holders=(deliver, dispatch, arrivals.timers, record, parking), orphans=orphans, looks=looks,
+            holders=(deliver, dispatch, arrivals.timers, record, parking), unknown_endpoints=unknown_endpoints, looks=looks,
             peers=peers,
         )  # fmt: skip
         self.looks = Looks(
             ledger=ledger, clock=clock, entropy=entropy, settings=settings, telemetry=telemetry,
             shared=not sole, node=node, directory=directory, loader=loader, endings=self.endings,
-            notices=notices, watch=self.watch, telling=deliver.telling, take_back=self.take_back,
-            orphans=orphans, reconciler=self.reconciler, breakers=breakers, health=self.cluster_health,
+            notices=notices, watch=self.watch, telling=deliver.telling, unpark=self.unpark,
+            unknown_endpoints=unknown_endpoints, reconciler=self.reconciler, breakers=breakers, health=self.cluster_health,
         )  # fmt: skip
         self.shutdown = Shutdown(
             ledger=ledger, clock=clock, settings=settings, node=node, dispatch=dispatch,
-            holdings=holdings, accept=self.accept, claim=self.claim, take_back=self.take_back,
+            holdings=holdings, accept=self.accept, claim=self.claim, unpark=self.unpark,
             arrivals=arrivals, parking=parking, deliver=deliver, record=record, handoff=self.handoff,
             health=self.cluster_health,
         )  # fmt: skip
         evictions = Evictions(
-            ledger=ledger, clock=clock, telemetry=telemetry, loops=loops, orphans=orphans, looks=looks,
+            ledger=ledger, clock=clock, telemetry=telemetry, loops=loops, unknown_endpoints=unknown_endpoints, looks=looks,
             peers=peers,
         )  # fmt: skip
         self.heartbeat = Heartbeat(

@@ -1,7 +1,7 @@
 """Endpoints that may take parked work back, or will when something has changed.
 
 Whoever learns that there may be room for it says so here: the recorder as a queue runs low, parking itself, the look for
-parked groups, whoever hears that a breaker has closed. `take_back.py` serves them in turns.
+parked groups, whoever hears that a breaker has closed. `unpark.py` serves them in turns.
 """
 
 from __future__ import annotations

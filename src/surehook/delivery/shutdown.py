@@ -26,7 +26,7 @@ from surehook.delivery.node import Node
 from surehook.delivery.parking import Parking
 from surehook.delivery.record import Record
 from surehook.delivery.settings import EngineSettings
-from surehook.delivery.take_back import TakeBack
+from surehook.delivery.unpark import Unpark
 from surehook.ports.clock import Clock
 from surehook.ports.ledger import Ledger
 
@@ -47,7 +47,7 @@ class Shutdown:
         holdings: Holdings,
         accept: Accept,
         claim: Claim,
-        take_back: TakeBack,
+        unpark: Unpark,
         arrivals: Arrivals,
         parking: Parking,
         deliver: Deliver,
@@ -63,7 +63,7 @@ class Shutdown:
         self._holdings = holdings
         self._accept = accept
         self._claim = claim
-        self._take_back = take_back
+        self._unpark = unpark
         self._arrivals = arrivals
         self._parking = parking
         self._deliver = deliver
@@ -86,7 +86,7 @@ class Shutdown:
     async def wind_down(self, leasing: Sequence[asyncio.Task[None]]) -> None:
         """End the parts in the order above. `leasing` are the running loops that lease rows."""
         self._claim.stop()
-        self._take_back.stop()
+        self._unpark.stop()
         await asyncio.gather(*leasing)
         await self._accept.drained()
         await self._hand_back()

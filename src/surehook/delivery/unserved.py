@@ -29,7 +29,8 @@ class Unserved:
         self._telemetry = telemetry
         # at the first look: what waited before then may have had nobody at all
         self._began: int | None = None
-        # The oldest due row of a lane of which nobody held anything at the last look: a busy node holds nothing between two claims.
+        # The oldest due row of a lane of which nobody held anything at the last look: a busy node holds nothing between
+        # two claims.
         self._stood: dict[str, int | None] = {}
         self._since: dict[str, int] = {}  # when the lane's oldest row had been due for so long
         self.lanes: dict[str, LaneCount] = {}

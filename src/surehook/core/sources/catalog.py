@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from surehook.core.sources.catalog_signing import GITLAB, SIGNING
+from surehook.core.sources.catalog_documents import GITLAB, SIGNING
 from surehook.core.sources.provider import (
     BODY,
     Bounds,

@@ -36,7 +36,7 @@ PROBE_ROWS = 10  # rows looked through for one that is due
 GROUPS_A_TURN = 2_000  # looked at before others have the event loop: a few milliseconds
 
 
-class TakeBack:
+class Unpark:
     """The loop that serves `refill`, and probes. `groups` is what the last look found parked."""
 
     def __init__(
@@ -112,17 +112,17 @@ class TakeBack:
             self._ask(self.probes.waiting.take())
         await self._probe_granted()
         for _ in range(len(self._refill.wanting)):
-            if not self._may_take_back():
+            if not self._may_unpark():
                 break
             await self._feed(self._refill.wanting.take())
             await self._probe_granted()
             self._pump.pump()
 
-    def _may_take_back(self) -> bool:
+    def _may_unpark(self) -> bool:
         return not self._dispatch.paused and self._dispatch.memory.has_room()
 
     async def _probe_granted(self) -> None:
-        while self.probes.granted and self._may_take_back():
+        while self.probes.granted and self._may_unpark():
             await self._probe(*self.probes.granted.popleft())
 
     async def _feed(self, route: EndpointState) -> None:

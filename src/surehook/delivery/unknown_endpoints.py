@@ -35,7 +35,7 @@ REST_S = 0.02  # between two steps of a walk over everything: accepts go first
 WHENEVER = 1 << 47  # later than every birth, in milliseconds
 
 
-class Orphans:
+class UnknownEndpoints:
     """Ends them, as cancelled with their endpoint."""
 
     def __init__(
