@@ -97,12 +97,10 @@ class TestThreads:
         house.receive("evt_1", "document.sent", document="doc_1", n=1)
         house.work()
         house.receive("evt_2", "document.viewed", document="doc_1", n=2)
-        with pytest.raises(Contended):
-            house.work()
-        (event,) = house.events(id="evt_2")
-        assert (event.state, event.attempts, event.code) == ("accepted", 0, None)
         house.work()
-        assert (house.states()["evt_2"], house.effects()) == ("finalized", ["evt_2"])
+        (event,) = house.events(id="evt_2")
+        assert (event.state, event.attempts, event.code) == ("finalized", 1, None)
+        assert house.effects() == ["evt_2"]
         assert house.inbox.show(event.ref).tries == []
 
     def test_a_commit_of_the_handler_is_told_as_such(self, houses):
@@ -116,7 +114,7 @@ class TestThreads:
     def test_a_worker_that_ends_by_an_error_is_told_and_replaced_and_not_without_end(
         self, house, monkeypatch, caplog
     ):
-        """An observer, and no handler: what ends a worker may be anybody's."""
+        """A defect of ours, and no handler's."""
         monkeypatch.setattr(pool_module, "LOOK_S", 0.01)
         began = []
 
@@ -126,7 +124,7 @@ class TestThreads:
 
         house.on()
         known_as_quick(house.inbox)
-        house.inbox.observe(ends)
+        monkeypatch.setattr(house.inbox.transitions, "report", ends)
         house.receive("evt_1")
         house.inbox.start(1)
         until(lambda: "a worker has ended, and another one begins" in caplog.text)
