@@ -92,6 +92,9 @@ class SqlTransaction(ReceiptStatements, Tries):
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
+        self._info = (
+            connection.info
+        )  # kept: it is asked for thrice an event, and not to be had of a connection that is lost
         self._joins = connection.dialect.driver in direct.SEVERAL
         self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
@@ -279,12 +282,7 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def _has_committed(self) -> bool:
         """Tell whether the handler has called commit, rollback or close, whatever became of that."""
-        connection = self._connection
-        return (
-            connection.closed
-            or REFUSED_WITHIN in connection.info
-            or connection.get_transaction() is not self._root
-        )
+        return REFUSED_WITHIN in self._info or self._connection.get_transaction() is not self._root
 
     def _release(self) -> None:
         """Keep what was done. Raises HandlerEndedIt where there is no savepoint any more, and no error that has ended it."""
@@ -292,7 +290,7 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
         except Exception as error:
             own = error.orig if isinstance(error, DBAPIError) else error
-            if is_without_savepoint(own) and not self._connection.info.get(FAILED_WITHIN):
+            if is_without_savepoint(own) and not self._info.get(FAILED_WITHIN):
                 raise HandlerEndedIt(ENDED_IT) from error
             raise
 
@@ -314,7 +312,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         if not self._is_watched and self._writer is not None:
             self._writer.watch(self._connection)
             self._is_watched = True
-        info = self._connection.info  # not there to be asked for any more once the connection is lost
+        info = self._info
         info[HANDLING] = info[HANDLED] = True
         info.pop(FAILED_WITHIN, None)
         try:
