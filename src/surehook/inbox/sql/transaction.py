@@ -92,9 +92,8 @@ class SqlTransaction(ReceiptStatements, Tries):
         self._async = async_connection
         self._sessions = sessions
         self._root = connection.get_transaction()
-        self._info = (
-            connection.info
-        )  # kept: it is asked for thrice an event, and not to be had of a connection that is lost
+        # Kept: it is asked for thrice an event, and not to be had of a connection that is lost.
+        self._info = connection.info
         self._joins = connection.dialect.driver in direct.SEVERAL
         self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
