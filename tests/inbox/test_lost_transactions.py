@@ -13,7 +13,8 @@ from surehook.core.errors import SettingsError
 from surehook.inbox import Backoff, Rules
 from surehook.inbox.log_limits import TEXT_MOST, log_text
 from surehook.inbox.sql import engines
-from tests.inbox.house import House
+from surehook.inbox.testing import Trial
+from tests.inbox.house import House, partner
 
 KINDS = ["sync", "async"]
 TRIES = Backoff(first_s=1, factor=1, attempts=2, jitter=0)
@@ -197,6 +198,37 @@ def test_one_function_for_several_patterns_hears_of_an_event_once(houses):
     house.receive("evt_1")
     house.work()
     assert seen == ["evt_1"]
+
+
+def test_a_callable_without_a_hash_is_a_handler_and_information_reaches_whoever_asks_for_it(houses):
+    house = houses("sync", "sqlite")
+    seen = []
+
+    class Callable:
+        __hash__ = None
+
+        def __call__(self, event, tx):
+            seen.append(event.id)
+
+    one = Callable()
+    house.inbox.on("partner", "document.signed")(one)
+    house.inbox.on("partner", "document.*", informational=True)(one)
+    (fitting,) = house.inbox.handlers.fitting("partner", "document.signed")
+    assert fitting.informational
+    house.receive("evt_1")
+    house.work()
+    assert seen == ["evt_1"]
+
+
+def test_a_trial_calls_a_function_for_several_patterns_once_as_well(tmp_path):
+    with Trial(f"sqlite:///{tmp_path / 'trial.db'}", sources=[partner()]) as trial:
+
+        @trial.on("partner", "document.signed")
+        @trial.on("partner", "document.*")
+        def both(event, tx):
+            return None
+
+        assert len(trial.inbox.handlers.fitting("partner", "document.signed")) == 1
 
 
 def test_a_child_process_does_not_wait_for_a_transaction_of_its_parent(houses):

@@ -185,12 +185,18 @@ class Handlers:
         self.fitting.cache_clear()
 
     def _fitting(self, source: str, type: str | None) -> tuple[Handler, ...]:
-        """Those that fit; a function that was given for several patterns hears of an event once."""
-        found: dict[Any, Handler] = {}
+        """Those that fit; a function that was given for several patterns hears of an event once, of information if one asks."""
+        found: list[Handler] = []
         for one in self._all:
-            if one.fits(source, type):
-                found.setdefault(one.function, one)
-        return tuple(found.values())
+            if not one.fits(source, type):
+                continue
+            # By equality: a method is another object each time, and a callable need have no hash.
+            same = next((at for at, other in enumerate(found) if other.function == one.function), None)
+            if same is None:
+                found.append(one)
+            elif one.informational and not found[same].informational:
+                found[same] = one
+        return tuple(found)
 
 
 def _check_call(function: Callable[..., object]) -> None:

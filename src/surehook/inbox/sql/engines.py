@@ -38,17 +38,18 @@ EXAMPLES = "postgresql://user@host/app or sqlite:///app.db"
 PACKAGES = {"psycopg": "psycopg[binary]", "pymysql": "PyMySQL", "MySQLdb": "mysqlclient"}
 ASKED_S = 1.0  # idle; a connection that was used later is given out unasked: asking costs a round trip
 _USED = "surehook_inbox_used"  # in a connection's `info`: when it was given back, by the boot-time clock
+# Options of libpq that people put into URLs, and that would reach asyncpg as unknown arguments.
 _LIBPQ = frozenset(
-    {
-        "connect_timeout",
+    [
         "application_name",
-        "options",
-        "sslrootcert",
-        "sslcert",
-        "sslkey",
+        "connect_timeout",
         "keepalives",
         "keepalives_idle",
-    }
+        "options",
+        "sslcert",
+        "sslkey",
+        "sslrootcert",
+    ]
 )
 _FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all()"
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
@@ -213,9 +214,9 @@ def _for_driver(url: URL) -> URL:
     """Translate what libpq calls otherwise than asyncpg does. Raises SettingsError for what asyncpg has no argument for."""
     if url.get_driver_name() != "asyncpg":
         return url
-    for name in sorted(_LIBPQ.intersection(url.query)):
+    if theirs := sorted(_LIBPQ.intersection(url.query)):
         raise SettingsError(
-            "url", f"{name} is an option of libpq, and asyncpg has none of that name",
+            "url", f"{theirs[0]} is an option of libpq, and asyncpg has none of that name",
             hint="leave it out, or hand in create_async_engine(…, connect_args={…})",
         )  # fmt: skip
     if (mode := url.query.get("sslmode")) is None:

@@ -9,11 +9,11 @@ Alembic's own definitions made the tables, where a test emptied all of them, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, Inspector, inspect
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql.tables import PREFIX, metadata
@@ -41,7 +41,7 @@ def of(connection: Connection) -> int:
     there = inspect(connection)
     version = 0
     for number, names in CAME.items():
-        if not all(there.has_table(PREFIX + name) for name in names):
+        if not _are_there(there, names):
             break
         version = number
     return version
@@ -49,8 +49,11 @@ def of(connection: Connection) -> int:
 
 def is_current(connection: Connection) -> bool:
     """Tell whether the tables that came last are there: one question for each worker that begins."""
-    there = inspect(connection)
-    return all(there.has_table(PREFIX + name) for name in CAME[CURRENT])
+    return _are_there(inspect(connection), CAME[CURRENT])
+
+
+def _are_there(there: Inspector, names: Sequence[str]) -> bool:
+    return all(there.has_table(PREFIX + name) for name in names)
 
 
 def outdated(version: int) -> str:

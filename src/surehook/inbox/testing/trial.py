@@ -105,6 +105,7 @@ class Trial:
         self._definitions = definitions
         self._failed: list[Failure] = []
         self._own: list[Callable[[Inbox | AsyncInbox], object]] = []
+        self._wrappers: list[tuple[Callable[..., object], Callable[..., object]]] = []
         self.inbox = self._made()
         for source in sources:
             self.add(source)
@@ -282,6 +283,11 @@ class Trial:
         return made
 
     def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a handler's function; the same one in the same wrapper, as the inbox calls one function once for an event."""
+        for known, wrapper in self._wrappers:
+            if known == function:
+                return wrapper
+
         @wraps(function)
         def blocking(event: Event, tx: object) -> object:
             self.calls[event.id] += 1
@@ -292,7 +298,9 @@ class Trial:
             self.calls[event.id] += 1
             return await function(event, tx)
 
-        return waiting if asyncio.iscoroutinefunction(function) else blocking
+        made: Callable[..., object] = waiting if asyncio.iscoroutinefunction(function) else blocking
+        self._wrappers.append((function, made))
+        return made
 
     def _committed(self, change: Transition) -> None:
         if change.kind == "event.ended" and change.after in ("processed", "finalized"):
