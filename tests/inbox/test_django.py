@@ -19,7 +19,7 @@ import pytest
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
-from django.db import IntegrityError, connection, connections, transaction
+from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 from django.test import Client, TestCase, TransactionTestCase, override_settings
 from django.urls import path
 
@@ -328,6 +328,45 @@ def test_a_handler_may_try_within_a_savepoint_of_its_own(inbox):
     inbox.receive(call(*message("evt_1"), at=NOW))
     inbox.work()
     assert (numbers(), states(inbox)) == (["evt_1"], {"evt_1": "finalized"})
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("by", ["the driver", "a statement"])
+def test_a_handler_that_commits_past_django_is_dead_at_once_and_its_work_stands_once(inbox, by, raises):
+    def committing(event: Any) -> None:
+        if by == "the driver":
+            connection.connection.commit()
+        else:
+            connection.cursor().execute("COMMIT")
+        if raises:
+            raise ValueError("after it")
+
+    creating(inbox, committing)
+    inbox.receive(call(*signed("c1"), at=NOW))
+    for _ in range(3):
+        inbox.work()
+        inbox.clock.passes(3600)  # type: ignore[attr-defined]
+    assert numbers() == ["c1"], "once, and not once for each attempt"
+    ended = inbox.events()[0]
+    assert (ended.state, ended.code, ended.attempts) == ("dead", "handler_commits", 1)
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_one_whose_transaction_was_undone_by_an_error_is_tried_again(inbox):
+    """As SQLite does it where the disk is full, say: an error, and there is no transaction any more."""
+
+    def undone(event: Any) -> None:
+        if event.attempt == 1:
+            connection.connection.rollback()
+            with suppress(DatabaseError):
+                connection.cursor().execute("select * from nowhere")
+
+    creating(inbox, undone)
+    inbox.receive(call(*signed("c1"), at=NOW))
+    for _ in range(2):
+        inbox.work()
+        inbox.clock.passes(3600)  # type: ignore[attr-defined]
+    assert (numbers(), states(inbox)) == (["c1"], {"evt_1": "finalized"})
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

@@ -55,6 +55,52 @@ def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
     house.sql("delete from effects")
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_one_that_fails_after_it_is_dead_at_once_as_well(made, database, kind):
+    house = made(database, kind)
+    said = text(STATEMENTS[database])
+
+    def blocking(event, tx):
+        house.write(tx, event.id)
+        tx.execute(said)
+        raise ValueError("after it")
+
+    async def waiting(event, tx):
+        await house.write(tx, event.id)
+        await tx.execute(said)
+        raise ValueError("after it")
+
+    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    house.receive("evt_1")
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+    ended = house.events()[0]
+    assert (house.effects(), ended.state, ended.code) == (["evt_1"], "dead", "handler_commits")
+
+
+@pytest.mark.parametrize("database", ["sqlite", "mariadb"])
+def test_one_whose_statement_undid_it_all_by_failing_is_tried_again(made, database):
+    """As a deadlock or a full disk does it: the driver's own error, and no transaction any more."""
+    house = made(database, "sync")
+    seen = []
+
+    @house.inbox.on("partner")
+    def done(event, tx):
+        house.write(tx, event.id)
+        seen.append(event.id)
+        if len(seen) == 1:
+            tx.connection.cursor().execute("rollback")
+            tx.connection.cursor().execute("select * from nowhere")
+
+    house.receive("evt_1")
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+    assert (house.effects(), house.states()) == (["evt_1"], {"evt_1": "finalized"})
+
+
 @pytest.mark.slow
 def test_one_that_catches_a_deadlock_is_tried_again(made):
     """MariaDB has undone its work then, and there is no savepoint either."""

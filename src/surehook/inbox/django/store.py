@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -26,9 +26,9 @@ from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import (
     ENDED_IT,
+    FAILED_WITHIN,
     HandlerEndedIt,
     SqlTransaction,
-    is_without_savepoint,
 )
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
@@ -57,26 +57,51 @@ class DjangoTransaction(SqlTransaction):
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         self._bind()
-        is_done = False
+        failed: BaseException | None = None  # of the handler
+        lost: BaseException | None = None  # the driver's answer about the savepoint, where it is gone
         try:
             with transaction.atomic(using=self._django.alias):
-                yield
-                is_done = True
+                try:
+                    yield
+                except BaseException as error:
+                    failed, lost = error, self._undone()
+                    raise
                 if self._django.needs_rollback:
                     raise Broken(
                         "an error of the database was caught; use transaction.atomic() round what may fail"
                     )
         except BaseException as error:
-            # MySQL may have undone it all after an error that the handler has caught; PostgreSQL tells the two apart.
-            if is_done and self._django.vendor == "postgresql" and is_without_savepoint(error.__cause__):
-                raise HandlerEndedIt(ENDED_IT) from error
             if self._django.needs_rollback:  # the savepoint was gone as well: so is the neighbours' work
+                if self._is_ended_by(failed, lost or error.__cause__):
+                    raise HandlerEndedIt(ENDED_IT) from error
                 raise StoreError("the transaction was lost in a handler") from error
             raise
 
+    def _undone(self) -> Exception | None:
+        """Undo what the handler did before Django does, which keeps the driver's answer to itself; the error, if it fails."""
+        try:
+            with closing(self._django.connection.cursor()) as cursor:
+                cursor.execute(f"ROLLBACK TO SAVEPOINT {self._django.savepoint_ids[-1]}")
+        except Exception as error:
+            return error
+        return None
+
+    def _database_error(self) -> tuple[type[BaseException], ...]:
+        return (*super()._database_error(), DjangoError)
+
     @contextmanager
     def tx(self, *, is_async: bool) -> Iterator[Any]:
-        yield self._django
+        self._info.pop(FAILED_WITHIN, None)
+        with self._django.execute_wrapper(self._noting):
+            yield self._django
+
+    def _noting(self, then: Callable[..., object], *statement: object) -> object:
+        """Run a statement; note that it has failed: it may have ended the transaction, and the handler may catch it."""
+        try:
+            return then(*statement)
+        except Exception:
+            self._info[FAILED_WITHIN] = True
+            raise
 
 
 class DjangoWriterLock:

@@ -273,6 +273,8 @@ class SqlTransaction(ReceiptStatements, Tries):
             try:
                 self._say(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             except Exception as lost:
+                if self._is_ended_by(error, lost):
+                    raise HandlerEndedIt(ENDED_IT) from error
                 # MySQL ends the whole transaction on a deadlock: the neighbours' work is gone with it.
                 raise StoreError(
                     f"the transaction was lost in a handler: {lost.__class__.__name__}"
@@ -288,10 +290,20 @@ class SqlTransaction(ReceiptStatements, Tries):
         try:
             self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
         except Exception as error:
-            own = error.orig if isinstance(error, DBAPIError) else error
-            if is_without_savepoint(own) and not self._info.get(FAILED_WITHIN):
+            if self._is_ended_by(None, error):
                 raise HandlerEndedIt(ENDED_IT) from error
             raise
+
+    def _is_ended_by(self, error: BaseException | None, lost: BaseException | None) -> bool:
+        """Tell whether a statement of the handler ended the transaction before it raised this error, or returned: its work
+        stands, and the savepoint is `lost`. An error of the database may have undone it all, and so has who cut it."""
+        if self._info.get(FAILED_WITHIN) or (self._writer is not None and self._writer.is_cut):
+            return False
+        own = lost.orig if isinstance(lost, DBAPIError) else lost
+        return is_without_savepoint(own) and not has_cause(error, self._database_error())
+
+    def _database_error(self) -> tuple[type[BaseException], ...]:
+        return (self._connection.dialect.loaded_dbapi.Error,)
 
     def _well(self, statement: str) -> None:
         """A statement that an earlier handler of the batch may have made impossible."""
@@ -331,6 +343,17 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return await_only(coroutine)
+
+
+def has_cause(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:
+    """Tell whether an error is of these kinds, or came of one that is."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, kinds):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def is_without_savepoint(error: BaseException | None) -> bool:
