@@ -1,5 +1,5 @@
-"""Worlds about whom a breaker holds and what it counts: a policy that loses its breaker while that is open, and a clock
-that jumps ahead and back while calls go on.
+"""Worlds about whom a breaker holds and what it counts: a policy that loses its breaker while that is open, a clock
+that jumps ahead and back while calls go on, and nodes that decide and die before they have written it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ HELD: dict[str, Any] = {
     "profile": "standard", "timeouts": _TIMEOUTS, "schedule": {"fixed": [2, 4, 8, 16, 32, 64]}, "jitter": None,
     "breaker": {"window": 60, "failure_ratio": 0.4, "calls": 3, "probe_after": 30},
 }  # fmt: skip
+HEALED = "healed"  # the tenant whose breaker closes within the storm
+HEALS: dict[str, Any] = {**HELD, "breaker": {**HELD["breaker"], "probe_after": 2}}
 RELEASED: dict[str, Any] = {**HELD, "breaker": None}
 WINDOWS = {STEADY: WINDOW_S}  # of the breakers that are watched, by tenant
 
@@ -66,3 +68,17 @@ def release(options: Options) -> None:
     options.publishes = sorted([*options.publishes, (1.0, first.tenant, "document.signed", ENOUGH)])
     at = chance.uniform(3.0, options.storm_s * 0.5)
     options.orders = sorted([*options.orders, Order(at, "release", 0)], key=lambda order: order.at)
+
+
+def die(options: Options, *, join: Callable[..., None]) -> None:
+    """Give half of the worlds that share health a receiver that heals within the storm, and let the node that has found so
+    die as it is about to write it, and the others know."""
+    chance = Seed(options.seed).stream("dies with a breaker")
+    if options.health is None or options.probe_freezes or chance.random() < 0.5:
+        return
+    heals = options.storm_s * chance.uniform(0.1, 0.4)
+    join(options, HEALED, 1, Mood("errors"), policy=HEALS)
+    options.customers[-1].moods.append((heals, Mood()))
+    options.publishes = sorted([*options.publishes, (1.0, HEALED, "document.signed", ENOUGH)])
+    death = Blow(0.0, "ledger_death", seconds=1.0, call="before closing")
+    options.blows = sorted([*options.blows, death], key=lambda blow: blow.at)

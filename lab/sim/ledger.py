@@ -162,9 +162,11 @@ class SimLedger:
 
     async def _go(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         await self._wait(name)
-        if self._strikes(self.storage.dies_before, name):
-            self._kill(f"before {name}")
-            await self._never()
+        closes = any(breaker.state == "closed" for breaker in named.get("breakers", ()))
+        for told in (name, "closing") if closes else (name,):
+            if self._strikes(self.storage.dies_before, told):
+                self._kill(f"before {told}")
+                await self._never()
         unknown = self._refuse(name)
         # The world carries it out; the caller may die meanwhile.
         task = self._loop.spawn(None, self._outcome(name, method, args, named))

@@ -21,4 +21,4 @@ class Blow(Struct, frozen=True):
     which: int = 0
     steps: int = 0  # kill: this many callbacks after the instant
     seconds: float = 0.0  # how long it is away, frozen, or by how much its clock is set
-    call: str = ""  # ledger_death: the call before or after which it dies
+    call: str = ""  # ledger_death: the call before or after which it dies; `closing` is a record of a breaker that closed

@@ -136,6 +136,7 @@ def draw(seed: int | str, *, nodes: int = 1) -> Options:
     options.configuring, slow_calls = configuring.draw(Seed(seed).stream("configuring"), storm_s)
     options.slow += slow_calls
     breaker_plans.jump(options, join=_join)
+    breaker_plans.die(options, join=_join)
     _indebted(options)
     stalls.add(options, _join)
     beside.add(options, _join)

@@ -41,7 +41,8 @@ from lab.sim.verdicts import Verdicts
 from lab.sim.wakeups import SimWakeups
 from surehook.core import ids
 from surehook.core.errors import LedgerError
-from surehook.core.model import Configuration, Endpoint, Secret, Tenant
+from surehook.core.model import BreakerRow, Configuration, Endpoint, Secret, Tenant
+from surehook.delivery.endpoint_state import UrlBreaker
 from surehook.delivery.loading import read_all
 
 NETWORK = "198.51.100.0/24"  # where the customers live (RFC 5737); allowed, because the guard refuses it
@@ -196,10 +197,12 @@ class World:
             aged = self.checkers.aged(now, over=self.loop.time() > self.calm_from + ENDED_S)
             served = publishers.done and all(machine.server is not None for machine in self.machines)
             # What will be due within the calm is waited for; what lies beyond it may stay.
-            if served and walked and not aged and not self.checkers.restless(now + max(0, left_ms), statuses):
+            behind = self._breakers_behind()
+            at_rest = not behind and not self.checkers.restless(now + max(0, left_ms), statuses)
+            if served and walked and not aged and at_rest:
                 return
             if self.loop.time() > deadline:
-                for sentence in self.checkers.restless(now - REST_MS, statuses):
+                for sentence in [*behind, *self.checkers.restless(now - REST_MS, statuses)]:
                     self.book.find(f"{self.options.calm_s:.0f} s after all was mended: {sentence}")
                 if not served:
                     self.book.find("a publisher is never answered, or a machine never starts")
@@ -207,6 +210,15 @@ class World:
                     self.book.find("a replay stands still, and nobody walks it")
                 self.check()
                 return
+
+    def _breakers_behind(self) -> list[str]:
+        """Breakers that the ledger keeps open, and every node that serves knows to be closed since: a sentence each."""
+        serving = [machine.server.engine.directory.breakers for machine in self.machines if machine.server]
+        return [
+            f"the ledger keeps the breaker of {place[1]} open, and every node knows that it has closed since"
+            for place, row in self.book.breakers.items()
+            if serving and all(_knows_closed(known.get(place), row) for known in serving)
+        ]
 
     # -- faults ----------------------------------------------------------------------------------------
 
@@ -398,3 +410,7 @@ class World:
         self.loop.failures.clear()
         if self.book.findings:
             raise Finding(self.book.findings[0])
+
+
+def _knows_closed(breaker: UrlBreaker | None, row: BreakerRow) -> bool:
+    return breaker is not None and breaker.is_closed and row.generation < breaker.generation

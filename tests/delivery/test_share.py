@@ -10,7 +10,7 @@ import pytest
 
 from lab.health import LocalHealth
 from surehook.delivery.probe_requests import ASKING_MOST
-from surehook.ports.health import BreakerUpdate, HealthAway
+from surehook.ports.health import BreakerUpdate, HealthAway, View
 from tests.delivery.house import REFUSES, answers
 from tests.delivery.nodes import ALL, API, Town, in_town
 
@@ -128,6 +128,33 @@ def test_one_probe_goes_through_for_all_and_its_success_closes_for_all() -> None
         await town.wait(30)
         assert (await town.states()).get("delivered") == 15
         assert (await town.notices()).count("breaker.closed") == 1
+
+    in_town(story, health=Store(), **THREE)
+
+
+@pytest.mark.parametrize("turn", ["closed", "open"])
+def test_what_was_decided_by_a_node_that_died_before_it_wrote_that_comes_into_the_ledger(turn: str) -> None:
+    """All have taken it as theirs and left the writing to that node; a person was told by none of them again."""
+
+    async def story(town: Town) -> None:
+        if turn == "closed":
+            await open_together(town)
+        else:
+            await town.endpoint(policy=BREAKS)
+        before = await town.notices()
+        decided = town.clock.now() + 1_000
+        view = View(
+            tenant="acme", key=A, state=turn, reason=None if turn == "closed" else "failures", opened_at=decided,
+            probe_at=decided + 300_000, generation=decided,
+        )  # fmt: skip
+        for engine in town.engines.values():
+            engine.breaker_changes.hear(view)
+        assert len(await town.ledger.breakers()) == (turn == "closed"), "as it was written before"
+        await town.wait(25)
+        rows = await town.ledger.breakers()
+        assert [row.state for row in rows if row.generation >= decided] == ["open"] * (turn == "open")
+        assert len(rows) == (turn == "open")
+        assert await town.notices() == before
 
     in_town(story, health=Store(), **THREE)
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from surehook.core.breaker import Change
 from surehook.core.model import BreakerRow
 from surehook.delivery.directory import Directory
-from surehook.delivery.endpoint_state import UrlBreaker
+from surehook.delivery.endpoint_state import Place, UrlBreaker
 from surehook.delivery.health_reports import HealthReports
 from surehook.delivery.parking import Parking
 from surehook.delivery.peers import Peers
@@ -51,6 +51,8 @@ class BreakerChanges:
         self._record = record
         self._peers = peers
         self._reports = reports
+        # Open ones by which the ledger is behind, by the last look, and the generation that it had of each
+        self._behind: dict[Place, int] = {}
 
     # -- by calls of ours, and by nobody's ----------------------------------------------------------------
 
@@ -108,6 +110,20 @@ class BreakerChanges:
         for row in await self._ledger.breakers(known):
             self.hear(_view(row))
 
+    async def amend(self) -> None:
+        """Write what the ledger has not been told of between two looks. Who decided it has died after the others took it as
+        theirs, and before it was written; each of them leaves that to the one who decided."""
+        rows = {(row.tenant, row.key): row for row in await self._ledger.breakers()}
+        behind = {breaker.place: 0 for breaker in self._breakers.unclosed if breaker.place not in rows}
+        for place, row in rows.items():
+            breaker = self._breakers.get(place)
+            if breaker is not None and breaker.is_closed and row.generation < breaker.generation:
+                behind[place] = row.generation
+        for place, generation in behind.items():
+            if self._behind.get(place) == generation:
+                self._record.breaker_stands(self._breakers[place])
+        self._behind = behind
+
     # -- by the configuration -----------------------------------------------------------------------------
 
     def restore(self, stood: Sequence[BreakerRow]) -> None:
@@ -148,7 +164,7 @@ class BreakerChanges:
         self._parking.heed(breaker)
 
     def _gone(self, breaker: UrlBreaker) -> None:
-        self._record.breaker_gone(breaker)
+        self._record.breaker_stands(breaker)
         if self._reports is not None:
             self._reports.gone(breaker)
 

@@ -1,7 +1,7 @@
 """All that a node looks at from time to time, each purpose with its pace (`upkeep.py` says how late each is).
 
 configuration   was it changed by another process?
-breakers        did they change elsewhere, where nodes share no health?
+breakers        did they change elsewhere, where nodes share no health? Has the ledger what all of them know, where they do?
 parked          which endpoints have parked work that may go on?
 ageing          is any of it past its age?
 orphans         … or of an endpoint that was deleted, as is what went on since the last look?
@@ -157,3 +157,5 @@ class Looks:
     async def _learn_breakers(self) -> None:
         if self._health is None or self._health.is_away:
             await self._breakers.look()
+        else:
+            await self._breakers.amend()

@@ -165,8 +165,8 @@ class Record:
         self.breaker_changed(breaker, change, endpoint)
         self._batches.nudge()
 
-    def breaker_gone(self, breaker: Breaker) -> None:
-        """No endpoint has its URL any more."""
+    def breaker_stands(self, breaker: Breaker) -> None:
+        """Write how it stands, and tell nobody: no endpoint has its URL any more, or others have told."""
         self._breakers[breaker.tenant, breaker.key] = breaker.row()
         self._batches.nudge()
 
