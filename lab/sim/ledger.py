@@ -154,7 +154,7 @@ class SimLedger:
 
     async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         if not self._process.alive:
-            await self._never()
+            await self._loop.create_future()  # never
         if name not in ("accept", "changes", "configuration"):
             return await self._go(name, method, args, named)
         with self._trying(self._process.name, args[0] if name == "accept" else ()):
@@ -163,10 +163,7 @@ class SimLedger:
     async def _go(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         await self._wait(name)
         closes = any(breaker.state == "closed" for breaker in named.get("breakers", ()))
-        for told in (name, "closing") if closes else (name,):
-            if self._strikes(self.storage.dies_before, told):
-                self._kill(f"before {told}")
-                await self._never()
+        await self._may_die(self.storage.dies_before, "before", name, "closing" if closes else "")
         unknown = self._refuse(name)
         # The world carries it out; the caller may die meanwhile.
         task = self._loop.spawn(None, self._outcome(name, method, args, named))
@@ -175,17 +172,17 @@ class SimLedger:
         if refusal is not None:
             await self._wait(name)  # a refusal is told as late as an answer
             raise refusal
-        if self._strikes(self.storage.dies_after, name):
-            self._kill(f"after {name}")
-            await self._never()
+        await self._may_die(self.storage.dies_after, "after", name)
         await self._wait(name)
         if unknown:
             self._trace.note("fault", f"{self._process.name} unknown after {name}")
             raise CommitUnknown(f"simulated: the answer to {name} was lost")
         return result
 
-    async def _never(self) -> None:
-        await self._loop.create_future()
+    async def _may_die(self, plan: dict[str, int], when: str, *names: str) -> None:
+        if any([self._strikes(plan, name) for name in names]):
+            self._kill(f"{when} {names[0]}")
+            await self._loop.create_future()
 
     async def _wait(self, name: str) -> None:
         low, high = self.storage.late_s

@@ -26,8 +26,9 @@ from lab.sim.crowd import Passing
 from lab.sim.entropy import Seed
 from lab.sim.genuine import is_genuine
 from lab.sim.health import SimHealth
+from lab.sim.known import breakers_behind, known_configuration
 from lab.sim.ledger import SimLedger, Storage
-from lab.sim.loop import Process, ProcessDied, SimLoop
+from lab.sim.loop import Process, SimLoop
 from lab.sim.network import SimNetwork
 from lab.sim.node import Machine
 from lab.sim.orders import Blow
@@ -40,10 +41,7 @@ from lab.sim.trace import Trace
 from lab.sim.verdicts import Verdicts
 from lab.sim.wakeups import SimWakeups
 from surehook.core import ids
-from surehook.core.errors import LedgerError
-from surehook.core.model import BreakerRow, Configuration, Endpoint, Secret, Tenant
-from surehook.delivery.endpoint_state import UrlBreaker
-from surehook.delivery.loading import read_all
+from surehook.core.model import Endpoint, Secret, Tenant
 
 NETWORK = "198.51.100.0/24"  # where the customers live (RFC 5737); allowed, because the guard refuses it
 REST_MS = 60_000  # what has been due for longer than this at the end of the calm does not move
@@ -188,7 +186,7 @@ class World:
             await asyncio.sleep(LOOK_S)
             deadline = self.calm_from + self.options.calm_s
             self.check()
-            if (configuration := await self._configuration()) is None:
+            if (configuration := await known_configuration(self.machines)) is None:
                 continue
             statuses: dict[bytes, str] = {each.id: each.status for each in configuration.endpoints}
             now = min(self._clock_of(machine).now() for machine in self.machines)
@@ -197,7 +195,7 @@ class World:
             aged = self.checkers.aged(now, over=self.loop.time() > self.calm_from + ENDED_S)
             served = publishers.done and all(machine.server is not None for machine in self.machines)
             # What will be due within the calm is waited for; what lies beyond it may stay.
-            behind = self._breakers_behind()
+            behind = breakers_behind(self.book.breakers.values(), self.machines)
             at_rest = not behind and not self.checkers.restless(now + max(0, left_ms), statuses)
             if served and walked and not aged and at_rest:
                 return
@@ -210,15 +208,6 @@ class World:
                     self.book.find("a replay stands still, and nobody walks it")
                 self.check()
                 return
-
-    def _breakers_behind(self) -> list[str]:
-        """Breakers that the ledger keeps open, and every node that serves knows to be closed since: a sentence each."""
-        serving = [machine.server.engine.directory.breakers for machine in self.machines if machine.server]
-        return [
-            f"the ledger keeps the breaker of {place[1]} open, and every node knows that it has closed since"
-            for place, row in self.book.breakers.items()
-            if serving and all(_knows_closed(known.get(place), row) for known in serving)
-        ]
 
     # -- faults ----------------------------------------------------------------------------------------
 
@@ -356,16 +345,6 @@ class World:
     async def close_ledger(self, ledger: Any) -> None:
         await ledger.close()
 
-    async def _configuration(self) -> Configuration | None:
-        """The configuration as a serving machine knows it."""
-        for machine in self.machines:
-            try:
-                found: Configuration = await machine.call(lambda server: read_all(server.ledger))
-            except (ProcessDied, LedgerError):
-                continue
-            return found
-        return None
-
     def a_machine(self) -> Machine:
         """One that takes events and orders."""
         doors = [machine for machine in self.machines if self.options.roles[machine.slot] in ("all", "api")]
@@ -410,7 +389,3 @@ class World:
         self.loop.failures.clear()
         if self.book.findings:
             raise Finding(self.book.findings[0])
-
-
-def _knows_closed(breaker: UrlBreaker | None, row: BreakerRow) -> bool:
-    return breaker is not None and breaker.is_closed and row.generation < breaker.generation

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, Later
 from surehook.inbox.sql import documenting
 from surehook.inbox.workflow import Fields, Order, Table
 from tests.inbox.house import call, message
@@ -177,6 +178,35 @@ def test_one_that_waited_and_fails_does_not_hold_back_what_let_it_go_on(houses, 
     house.clock.passes(2)
     house.work()
     assert (state(house, "doc_1"), house.effects()) == ("viewed", ["doc_1-1", "doc_1-2"])
+
+
+@pytest.mark.parametrize("first", [ValueError("once"), Later("1s")], ids=["fails", "later"])
+@pytest.mark.parametrize("second", [ValueError("again"), Later("5s")], ids=["fails", "later"])
+@pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
+def test_one_that_waited_and_fails_is_not_lost_if_what_let_it_go_on_fails_as_it_is_called_again(
+    houses, together, first, second
+):
+    """It had left the queue by its run's end, and stood in it still: handed in again it was a repeat of itself."""
+    house = followed(houses, backoff=Backoff(first_s=1, factor=1, max_s=1, attempts=9, jitter=0))
+    said = {("document.viewed", 1): first, ("document.sent", 2): second}
+    called = Counter()
+
+    def effect(event):
+        called[event.type] += 1
+        if (error := said.get((event.type, called[event.type]))) is not None:
+            raise error
+
+    house.on(effect)
+    sent, viewed = story("doc_1")[:2]
+    house.receive(viewed[0], viewed[1], **viewed[2])
+    if not together:
+        house.work()
+    house.receive(sent[0], sent[1], **sent[2])
+    for _ in range(9):
+        house.work()
+        house.clock.passes(2)
+    assert (state(house, "doc_1"), house.effects()) == ("viewed", ["doc_1-1", "doc_1-2"])
+    assert set(house.states().values()) == {"finalized"}
 
 
 def test_a_replay_of_a_move_calls_its_handlers_with_that_move_and_leaves_the_document(houses):

@@ -48,8 +48,10 @@ class Tempers:
             raise Ignore("nothing to do here")
         if self._mended or left == 0 or (kind == "half" and not last):
             return
-        if kind in ("fails", "later", "half"):
+        if kind in ("fails", "later", "half", "relapses"):
             self._left[event.data["key"]] = (kind, left - 1)
+        if kind == "relapses" and left == 2:
+            return
         _say(kind)
 
     def undo(self) -> None:

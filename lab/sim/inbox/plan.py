@@ -53,13 +53,14 @@ POLICIES: tuple[Any, ...] = (
 )  # fmt: skip
 INVOICES = ("invoice.paid", "invoice.due")  # followed by no workflow; the second waits for a person's word
 
-Temper = Literal["fails", "later", "refuses", "breaks", "ignores", "half"]
+Temper = Literal["fails", "later", "refuses", "breaks", "ignores", "half", "relapses"]
 # fails    so many times, before or after it wrote
 # later    asks so many times for later
 # refuses  for good, until it is mended
 # breaks   always, until it is mended
 # ignores  for good
 # half     so many times: the first of two handlers is done, and the second fails
+# relapses not at first, but as it is called again, since what it had let go on has failed
 
 
 class Given(Struct, frozen=True):
@@ -140,6 +141,7 @@ def draw(seed: int | str) -> tuple[Options, Plan]:
     plan = _plan(chance, storm_s)
     _ways_out(Seed(seed).stream("ways out"), plan, storm_s)
     _rejections(Seed(seed).stream("rejections"), plan, storm_s)
+    _relapses(Seed(seed).stream("relapses"), plan)
     return _options(seed, chance, plan, storm_s), plan
 
 
@@ -322,6 +324,17 @@ def _tempers(chance: random.Random, given: list[Given]) -> dict[str, tuple[Tempe
         if chance.random() < 0.35:
             found[one.key] = (chance.choice(kinds), chance.randint(1, 3))
     return found
+
+
+def _relapses(chance: random.Random, plan: Plan) -> None:
+    """In a third of the worlds, events of documents fail once, and those that let them go on then fail as they are called
+    again."""
+    if chance.random() < 0.66:
+        return
+    kinds: tuple[tuple[Temper, int], ...] = (("fails", 1), ("relapses", 2))
+    for one in plan.given:
+        if one.line is not None:
+            plan.tempers.setdefault(one.key, chance.choice(kinds))
 
 
 def _blows(chance: random.Random, faults: tuple[str, ...], storm_s: float, busy: list[float]) -> list[Blow]:

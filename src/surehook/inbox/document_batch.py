@@ -5,7 +5,8 @@ the document, the journal and the handlers' effects are one commit. What comes e
 when its predecessor has come, both take effect in the same transaction, in their order.
 
 If a handler fails for the event itself, nothing of its decision stands. If it fails for one that had waited, that one leaves
-the document's queue and is tried again by its own backoff, and the event that let it go on stands.
+the document's queue and is tried again by its own backoff, and the event that let it go on stands. If that fails in its turn,
+the other has left the queue all the same: its run is not held any more, and nothing else would hand it in.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ class DocumentBatch:
             if own is not None and failed.id == own[0].id:
                 return
             assert document is not None
-            document = without(document, failed.event_id)
+            document = self._leave(key, document, [self.settled[failed.id]])
         self._standing[key] = decision.document
         self._wake[key] = decision.wake_at
         for step in decision.steps:
