@@ -63,3 +63,10 @@ def test_a_token_is_granted_and_printed(surehook: Run, waiting) -> None:
 @pytest.mark.parametrize("command", ["release", "grant"])
 def test_nobody_says_a_word_without_a_name_and_a_reason(surehook: Run, waiting, command: str) -> None:
     assert surehook("inbox", command, PLACE, "c1").code == 2
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "1.5", "65"])
+def test_a_command_refuses_a_number_of_workers_that_is_none(surehook: Run, waiting, workers: str) -> None:
+    ran = surehook("inbox", "work", PLACE, "--workers", workers)
+    assert ran.code == 2
+    assert "'--workers'" in ran.err

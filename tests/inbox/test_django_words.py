@@ -67,3 +67,9 @@ def test_a_word_commits_with_the_transaction_that_it_was_said_in(inbox: Inbox):
         inbox.release("doc_1", **WORDS)
     inbox.work()
     assert inbox.explain("doc_1")[-1].startswith("now signed")
+
+
+@pytest.mark.parametrize("workers", [0, -1, 65])
+def test_workers_are_as_many_as_the_help_says(inbox: Inbox, workers: int):
+    with pytest.raises(CommandError, match=f"--workers: 1 to 64, and not {workers}"):
+        call_command("surehook_work", workers=workers, stdout=StringIO())

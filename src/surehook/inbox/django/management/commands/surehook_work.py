@@ -6,6 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+WORKERS = 64  # at most, as `surehook inbox work` has them
+
 
 class Command(BaseCommand):
     """Workers in a process of their own."""
@@ -13,7 +15,9 @@ class Command(BaseCommand):
     help = "Process what is in the inbox until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--workers", type=int, default=1, help="Batches at the same time, 1 to 64.")
+        parser.add_argument(
+            "--workers", type=int, default=1, help=f"Batches at the same time, 1 to {WORKERS}."
+        )
         parser.add_argument("--once", action="store_true", help="End when nothing is due.")
 
     def handle(self, *args: object, **options: Any) -> None:
@@ -24,7 +28,9 @@ class Command(BaseCommand):
             inbox.move()
             self.stdout.write(f"{inbox.work()} batches")
             return
-        workers = min(max(options["workers"], 1), 64)
+        workers = options["workers"]
+        if not 1 <= workers <= WORKERS:
+            raise CommandError(f"--workers: 1 to {WORKERS}, and not {workers}")
         told = f"{workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
         if not until_stopped(inbox, workers, lambda: self.stdout.write(told)):
             raise CommandError("too many handlers hang: start this process anew")
