@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from surehook.inbox import Inbox, sources
 from tests.cli.conftest import Run
 from tests.inbox.house import SECRET, call, message
 
@@ -70,3 +71,37 @@ def test_a_command_refuses_a_number_of_workers_that_is_none(surehook: Run, waiti
     ran = surehook("inbox", "work", PLACE, "--workers", workers)
     assert ran.code == 2
     assert "'--workers'" in ran.err
+
+
+@pytest.mark.parametrize("command", [("events",), ("events", "--json"), ("replay", "--reason", "again")])
+def test_a_source_that_is_nowhere_is_named_with_the_nearest(
+    surehook: Run, waiting, command: tuple[str, ...]
+) -> None:
+    ran = surehook("inbox", command[0], PLACE, *command[1:], "--source", "partnr")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        "error: source: this inbox has no source 'partnr'",
+        "hint:  did you mean 'partner'?",
+    ]
+
+
+def test_a_source_that_an_inbox_defines_may_have_nothing_that_fits(surehook: Run, waiting) -> None:
+    ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
+    assert (ran.code, ran.err) == (0, "no event fits\n")
+
+
+def test_a_source_that_is_no_longer_defined_has_its_events(surehook: Run, waiting) -> None:
+    waiting.add(sources.named("standard", name="other", secret=SECRET))
+    del waiting.receiver.sources["partner"]
+    ran = surehook("inbox", "events", PLACE, "--source", "partner", "--json")
+    assert [one["id"] for one in ran.json["data"]] == ["e3", "e1"]
+    ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
+    assert (ran.code, ran.err) == (0, "no event fits\n")
+
+
+def test_an_inbox_that_only_looks_has_no_sources_to_name(
+    surehook: Run, waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["waiting_inbox"], "looks", Inbox("sqlite:///waiting.db"), raising=False)
+    ran = surehook("inbox", "events", "waiting_inbox:looks", "--source", "partnr")
+    assert (ran.code, ran.err) == (0, "no event fits\n")

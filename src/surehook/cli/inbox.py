@@ -8,7 +8,7 @@ import typer
 
 from surehook.cli.commands import group
 from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
-from surehook.cli.named_inbox import ask, inbox, queued
+from surehook.cli.named_inbox import ask, check_source, inbox, queued
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.tables import Column, print_table
 
@@ -167,6 +167,8 @@ def events(
         until=until,
     )
     found = ask(place, lambda inbox: inbox.page(limit=limit, **wanted))
+    if not found.events:
+        check_source(place, source)
     print_list(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
@@ -262,6 +264,8 @@ def replay(
         until=until,
     )
     begun = ask(place, lambda inbox: inbox.replay(reason=reason, limit=limit, **wanted))
+    if not begun:
+        check_source(place, source)
     line(f"{begun} events will be processed again")
 
 
