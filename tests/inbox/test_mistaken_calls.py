@@ -28,6 +28,10 @@ MISTAKES = [
         for kind in (Inbox, AsyncInbox)
         for workers in (0, -1, 1.5, "4", None, True)
     ),
+    *(
+        Mistake(f"imported {name} without the extra", lambda s, name=name: s.without("sqlalchemy", f"import {name}"), "needs the package sqlalchemy", "pip install 'surehook[inbox]'")
+        for name in ("surehook.inbox.testing", "surehook.inbox.sql.ddl", "surehook.inbox.sql", "surehook.inbox.transitions")
+    ),
     Mistake("started an AsyncInbox beside its loop", lambda s: raised(lambda: AsyncInbox("sqlite://", [partner()]).start()), "no event loop runs here", "lifespan=inbox.lifespan"),
 ]  # fmt: skip
 

@@ -21,3 +21,12 @@ there is one text of every statement and one order of locks.
 Where rows are locked: runs by `SKIP LOCKED` when claimed and plainly when processed, documents in the order of their keys.
 SQLite has one writer, whose transactions begin as such (`BEGIN IMMEDIATE`).
 """
+
+try:
+    import sqlalchemy as sqlalchemy
+except ModuleNotFoundError as error:
+    if error.name != "sqlalchemy":
+        raise
+    raise ModuleNotFoundError(
+        f"{__name__} needs the package sqlalchemy: pip install 'surehook[inbox]'", name=error.name
+    ) from error
