@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
+from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -30,6 +31,7 @@ from surehook.inbox.sql.transaction import (
     SqlTransaction,
     is_without_savepoint,
 )
+from surehook.inbox.trouble import TABLES, next_step
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
@@ -153,7 +155,7 @@ class DjangoStore(SqlStore):
         with ExitStack() as stack:
             if writer is not None:
                 stack.callback(self._ended, writer)
-            stack.enter_context(translated())
+            stack.enter_context(translated(_step))
             stack.enter_context(self._errors())
             # Somebody else's transaction is not the inbox's to end.
             deadline = stack.enter_context(self._within(within_s if is_own else None, writer))
@@ -214,3 +216,14 @@ class DjangoStore(SqlStore):
 
     def close(self) -> None:
         """Nothing: connections are Django's."""
+
+
+def _step(text: str) -> str | None:
+    """Suggest what to do about a database's error, in Django's words."""
+    found = next_step(text)
+    if found is None or not found.startswith(TABLES):
+        return found
+    app = __package__ or ""
+    return f"{TABLES}: `manage.py migrate` makes them" + (
+        "" if apps.is_installed(app) else f", with {app} in INSTALLED_APPS"
+    )

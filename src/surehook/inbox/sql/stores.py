@@ -304,18 +304,19 @@ def begin(connection: Connection) -> None:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Errors of the database that pass with time become StoreUnavailable, others StoreError; ours stay as they are."""
+def translated(step: Callable[[str], str | None] = next_step) -> Iterator[None]:
+    """Errors of the database that pass with time become StoreUnavailable, others StoreError; ours stay as they are. `step` says
+    what to do about one."""
     try:
         yield
     except SurehookError:
         raise
     except (DisconnectionError, PoolTimeout, OSError) as error:
-        raise StoreUnavailable(_first_line(error)) from error
+        raise StoreUnavailable(_first_line(error, step)) from error
     except DBAPIError as error:
-        raise _ours(error)(_first_line(error)) from error
+        raise _ours(error)(_first_line(error, step)) from error
     except SQLAlchemyError as error:
-        raise StoreError(_first_line(error)) from error
+        raise StoreError(_first_line(error, step)) from error
 
 
 def _ours(error: DBAPIError) -> type[StoreError]:
@@ -355,12 +356,12 @@ def _state(error: DBAPIError) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: BaseException, step: Callable[[str], str | None]) -> str:
     """Without the statement and its parameters, which are people's data."""
     cause = getattr(error, "orig", None) or error
     said = f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
     # A word about tables only where they are ours: a handler may lack its own.
-    return f"{said}; {help}" if (help := next_step(said)) and (_OURS in said or is_connecting(said)) else said
+    return f"{said}; {help}" if (help := step(said)) and (_OURS in said or is_connecting(said)) else said
 
 
 def _guard(engine: Engine) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from surehook.inbox.django.management.command_errors import told
 from surehook.inbox.django.management.document_command import DocumentCommand
 
 
@@ -17,6 +18,8 @@ class Command(DocumentCommand):
     def handle(self, *args: object, **options: Any) -> None:
         from surehook.inbox.django import inbox
 
-        if not inbox.release(**self.given(options)):
+        with told():
+            is_held = inbox.release(**self.given(options))
+        if not is_held:
             raise CommandError(f"nothing is held for {options['document']}", returncode=7)
         self.stdout.write("the next worker lets it go on")
