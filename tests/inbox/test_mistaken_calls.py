@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from surehook.inbox import AsyncInbox, Inbox
-from tests.inbox.house import partner
+from surehook.inbox import AsyncInbox, Inbox, sources
+from tests.inbox.house import SECRET, partner
 from tests.inbox.test_mistakes import Mistake, Scene, raised, scene
 
 __all__ = ["scene"]
@@ -27,6 +27,10 @@ MISTAKES = [
         Mistake(f"started {workers!r} workers of an {kind.__name__}", lambda s, kind=kind, workers=workers: starts(kind, workers), repr(workers), "start(workers=4)")
         for kind in (Inbox, AsyncInbox)
         for workers in (0, -1, 1.5, "4", None, True)
+    ),
+    *(
+        Mistake(f"gave receipts={receipts!r}", lambda s, receipts=receipts: raised(lambda: sources.named("surehook", secret=SECRET, receipts=receipts)), f"receipts: a {type(receipts).__name__} is no ReceiptsTo", "ReceiptsTo('https://")
+        for receipts in ("https://sender/v1/receipts", True, False)
     ),
     *(
         Mistake(f"imported {name} without the extra", lambda s, name=name: s.without("sqlalchemy", f"import {name}"), "needs the package sqlalchemy", "pip install 'surehook[inbox]'")
