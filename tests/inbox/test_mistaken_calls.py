@@ -10,7 +10,7 @@ import pytest
 
 from surehook.inbox import AsyncInbox, Inbox, sources
 from tests.inbox.house import SECRET, partner
-from tests.inbox.test_mistakes import Mistake, Scene, raised, scene
+from tests.inbox.test_mistakes import Mistake, Scene, answer, raised, scene
 
 __all__ = ["scene"]
 
@@ -22,7 +22,43 @@ def starts(kind: Any, workers: object) -> str:
     return raised(lambda: asyncio.run(go()))
 
 
+def mounted_in_starlette(scene: Scene) -> str:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    app = Starlette(routes=[Mount("/hooks", scene.inbox())])  # type: ignore[arg-type]
+    return raised(lambda: answer(app, "/hooks/partner"))
+
+
+def mounted_in_fastapi(scene: Scene) -> str:
+    from fastapi import FastAPI
+
+    app = FastAPI()
+    app.mount("/hooks", AsyncInbox("sqlite://", [partner()]))
+    return raised(lambda: answer(app, "/hooks/partner"))
+
+
+def mounted_in_flask(scene: Scene) -> str:
+    from flask import Flask
+    from werkzeug.middleware.dispatcher import DispatcherMiddleware
+
+    app = Flask("shop")
+    app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/hooks": scene.inbox()})  # type: ignore[method-assign]
+    return raised(lambda: app.test_client().post("/hooks/partner", data=b"{}"))
+
+
+def mounted_in_django(scene: Scene) -> str:
+    from tests.inbox import djangos
+
+    with djangos.at(f"sqlite:///{scene.folder / 'shop.db'}"):
+        return raised(lambda: djangos.Inbox([partner()])(object(), source="partner"))
+
+
 MISTAKES = [
+    Mistake("mounted the inbox itself in Starlette", mounted_in_starlette, "an Inbox is no application", "inbox.asgi()"),
+    Mistake("mounted the inbox itself in FastAPI", mounted_in_fastapi, "an AsyncInbox is no application", "inbox.asgi()"),
+    Mistake("mounted the inbox itself in Flask", mounted_in_flask, "an Inbox is no application", ".wsgi()"),
+    Mistake("mounted the inbox itself in Django", mounted_in_django, "an Inbox is no view", "inbox.view"),
     *(
         Mistake(f"started {workers!r} workers of an {kind.__name__}", lambda s, kind=kind, workers=workers: starts(kind, workers), repr(workers), "start(workers=4)")
         for kind in (Inbox, AsyncInbox)
