@@ -54,7 +54,21 @@ def mounted_in_django(scene: Scene) -> str:
         return raised(lambda: djangos.Inbox([partner()])(object(), source="partner"))
 
 
+def addressed(kind: Any, url: str) -> str:
+    said = raised(lambda: kind(url, [partner()]))
+    assert "s3cr" not in said and "t1" not in said, "nothing of the password is shown"
+    return said
+
+
 MISTAKES = [
+    *(
+        Mistake(f"left a password as it is in a URL of {kind.__name__}: {url}", lambda s, kind=kind, url=url: addressed(kind, url), "an @ in a user or password", "%40")
+        for kind in (Inbox, AsyncInbox)
+        for url in (
+            "postgresql://app:s3cr@t1@db/app", "postgresql://app:s3cr@t1/x@db/app", "postgresql://app:s3cr@t1:x@db:5432/app",
+            "mysql://app:s3cr@t1@db:3306/app?charset=utf8mb4", "postgresql://a@b:s3cr@t1@db/app",
+        )
+    ),
     Mistake("mounted the inbox itself in Starlette", mounted_in_starlette, "an Inbox is no application", "inbox.asgi()"),
     Mistake("mounted the inbox itself in FastAPI", mounted_in_fastapi, "an AsyncInbox is no application", "inbox.asgi()"),
     Mistake("mounted the inbox itself in Flask", mounted_in_flask, "an Inbox is no application", ".wsgi()"),
@@ -90,4 +104,26 @@ def test_a_refused_start_leaves_nothing_behind(tmp_path: Path) -> None:
     inbox = Inbox(f"sqlite:///{tmp_path / 'app.db'}", [partner()])
     raised(lambda: inbox.start(workers=0))
     assert not inbox.pool.members
+    inbox.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "user", "password", "place"),
+    [
+        ("postgresql://app:s3cr%40t1@db/app", "app", "s3cr@t1", "db/app"),
+        ("postgresql://app:s3/c:r%2Ft@db/app", "app", "s3/c:r/t", "db/app"),
+        ("postgresql://app@corp:s3cr@db/app", "app@corp", "s3cr", "db/app"),
+        ("postgresql://app:s3cr@db/app@home", "app", "s3cr", "db/app@home"),
+        ("postgresql://app:s3cr@db/app?application_name=a@b/c", "app", "s3cr", "db/app"),
+    ],
+)
+def test_an_address_that_is_right_is_taken(url: str, user: str, password: str, place: str) -> None:
+    made = Inbox(url, [partner()]).store.engine.url
+    assert (made.username, made.password, f"{made.host}/{made.database}") == (user, password, place)
+
+
+def test_a_folder_of_sqlite_may_have_an_at_sign(tmp_path: Path) -> None:
+    (tmp_path / "@app").mkdir()
+    inbox = Inbox(f"sqlite:///{tmp_path}/@app/a@b.db", [partner()])
+    inbox.create_tables()
     inbox.close()
