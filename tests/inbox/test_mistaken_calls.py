@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from surehook.inbox import AsyncInbox, Inbox, sources
+from tests import servers
 from tests.inbox.house import SECRET, partner
 from tests.inbox.test_mistakes import Mistake, Scene, answer, raised, scene
 
@@ -60,6 +62,63 @@ def addressed(kind: Any, url: str) -> str:
     return said
 
 
+def makes_tables(scene: Scene, url: str) -> str:
+    return raised(scene.inbox(url, tables=False).create_tables)
+
+
+def as_role(url: str, name: str) -> str:
+    return make_url(url).set(username=name, password=None).render_as_string(hide_password=False)
+
+
+def without_the_schema(scene: Scene) -> str:
+    with servers.postgres().database() as url:
+        servers.postgres().ask('drop role if exists "New role"; create role "New role" login')
+        return makes_tables(scene, as_role(url, "New role"))
+
+
+def without_the_schema_in_a_loop(scene: Scene) -> str:
+    async def go(url: str) -> None:
+        inbox = AsyncInbox(url, [partner()])
+        try:
+            await inbox.create_tables()
+        finally:
+            await inbox.close()
+
+    with servers.postgres().database() as url:
+        servers.postgres().ask("drop role if exists newest; create role newest login")
+        asynchronous = make_url(as_role(url, "newest")).set(drivername="postgresql")
+        return raised(lambda: asyncio.run(go(asynchronous.render_as_string(hide_password=False))))
+
+
+def with_another_search_path(scene: Scene) -> str:
+    with servers.postgres().database() as url:
+        return makes_tables(scene, f"{url}?options=-csearch_path%3Dnowhere")
+
+
+def to_a_file_that_is_only_read(scene: Scene) -> str:
+    (scene.folder / "app.db").touch()
+    return makes_tables(scene, f"sqlite:///file:{scene.folder / 'app.db'}?mode=ro&uri=true")
+
+
+def without_create(scene: Scene) -> str:
+    server = servers.mariadb()
+    with server.database() as url:
+        server.ask("create or replace user meek")
+        # The tests' user may do everything but grant.
+        server.ask(
+            f"replace into mysql.db (host, db, user, select_priv) values ('%', '{make_url(url).database}', 'meek', 'Y')"
+        )
+        server.ask("flush privileges")
+        return makes_tables(scene, as_role(url, "meek"))
+
+
+def without_the_database(scene: Scene) -> str:
+    server = servers.mariadb()
+    with server.database() as url:
+        server.ask("create or replace user stray")
+        return scene.away(as_role(url, "stray"))
+
+
 MISTAKES = [
     *(
         Mistake(f"left a password as it is in a URL of {kind.__name__}: {url}", lambda s, kind=kind, url=url: addressed(kind, url), "an @ in a user or password", "%40")
@@ -78,6 +137,12 @@ MISTAKES = [
         for kind in (Inbox, AsyncInbox)
         for workers in (0, -1, 1.5, "4", None, True)
     ),
+    Mistake("made tables as a role without rights on the schema", without_the_schema, "permission denied for schema public", 'GRANT USAGE, CREATE ON SCHEMA public TO "New role"'),
+    Mistake("made them so from a loop", without_the_schema_in_a_loop, "permission denied for schema public", "GRANT USAGE, CREATE ON SCHEMA public TO newest"),
+    Mistake("made tables on a search_path of nothing", with_another_search_path, "no schema has been selected to create in", "search_path"),
+    Mistake("made tables in a file that is only read", to_a_file_that_is_only_read, "readonly database", "may not write"),
+    Mistake("made tables as a user without CREATE", without_create, "CREATE command denied to user 'meek'", "GRANT CREATE, INDEX, SELECT, INSERT, UPDATE, DELETE ON"),
+    Mistake("gave a user that may not use the database", without_the_database, "Access denied for user 'stray'", "no right on that database"),
     *(
         Mistake(f"gave receipts={receipts!r}", lambda s, receipts=receipts: raised(lambda: sources.named("surehook", secret=SECRET, receipts=receipts)), f"receipts: a {type(receipts).__name__} is no ReceiptsTo", "ReceiptsTo('https://")
         for receipts in ("https://sender/v1/receipts", True, False)
@@ -90,7 +155,13 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", [pytest.param(one, id=one.did) for one in MISTAKES])
+SLOW = (without_create, without_the_database)  # they start a database of another kind
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [pytest.param(one, id=one.did, marks=pytest.mark.slow if one.do in SLOW else ()) for one in MISTAKES],
+)
 def test_a_mistaken_call_is_one_line_that_names_its_cause_and_the_next_step(
     mistake: Mistake, scene: Scene
 ) -> None:

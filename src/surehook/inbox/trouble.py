@@ -35,6 +35,8 @@ TABLES = "its tables are missing"
 _DOOR = [
     (r"database .* does not exist|unknown database|unable to open database file",
      "there is no such database: make it, or mend the URL"),
+    (r"access denied for user .* to database",
+     "its user has no right on that database, or it is misspelt: GRANT SELECT, INSERT, UPDATE, DELETE ON the database"),
     (r"password authentication failed|role .* does not exist|access denied for user|no password supplied",
      "the URL's user or password is wrong"),
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer, driver
-from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
+from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import (
     ENDED_IT,
@@ -31,7 +31,7 @@ from surehook.inbox.sql.transaction import (
     SqlTransaction,
     is_without_savepoint,
 )
-from surehook.inbox.trouble import TABLES, next_step
+from surehook.inbox.trouble import TABLES
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
@@ -218,9 +218,9 @@ class DjangoStore(SqlStore):
         """Nothing: connections are Django's."""
 
 
-def _step(text: str) -> str | None:
+def _step(said: str) -> str | None:
     """Suggest what to do about a database's error, in Django's words."""
-    found = next_step(text)
+    found = step(said)
     if found is None or not found.startswith(TABLES):
         return found
     app = __package__ or ""

@@ -5,6 +5,7 @@ there is one text of every statement and one order of locks.
 
     tables.py   what is stored; printed by `surehook inbox ddl`
     versions.py which version of them a database has, and how it gets the newest
+    rights.py   the right that a role lacks to make them
     ddl.py      the tables as SQL, and for Alembic
     arriving.py requests, events, repeats, conflicts
     claiming.py leases
