@@ -119,7 +119,50 @@ def without_the_database(scene: Scene) -> str:
         return scene.away(as_role(url, "stray"))
 
 
+def told(scene: Scene, command: str, *given: Any, **named: Any) -> str:
+    return raised(lambda: getattr(scene.inbox(), command)(*given, **named))
+
+
+REF = "inb_01ka9x7k2ceabtx1qs2yq6fq1d"
+BY: dict[str, Any] = {"by": "ana", "reason": "seen on paper"}
+# Command → what was given, the parameter at fault, a word of the next step.
+GIVEN: list[tuple[str, tuple[Any, ...], dict[str, Any], str, str]] = [
+    ("reject", (None, "late"), {}, "ref: None is no reference", "event.ref"),
+    ("reject", ("", "late"), {}, "ref: '' is no reference", "event.ref"),
+    ("reject", (REF, None), {}, "code: a text that is not empty, and not None", "a word for machines"),
+    ("reject", (REF, " "), {}, "code: a text that is not empty", "a word for machines"),
+    ("reject", (REF, "late", None), {}, "note: a text, and not None", 'note=""'),
+    ("finalize", (None,), {}, "ref: None is no reference", "event.ref"),
+    ("finalize", (REF, None), {}, "note: a text, and not None", 'note=""'),
+    ("show", (None,), {}, "ref: None is no reference", "event.ref"),
+    ("events", (), {"ref": 5}, "ref: 5 is no reference", "event.ref"),
+    ("events", (), {"limit": "5"}, "limit: a whole number from 1 to 10000, and not '5'", ""),
+    ("conflicts", (), {"before": ""}, "before: '' is no reference", "event.ref"),
+    ("replay", (), {"reason": None, "state": "dead"}, "reason: a text that is not empty, and not None", "asks later"),
+    ("replay", (), {"reason": 5, "state": "dead"}, "reason: a text that is not empty, and not 5", "asks later"),
+    ("explain", (None,), {}, "document: a text that is not empty, and not None", "events of the document"),
+    ("explain", ("d", ), {"tenant": None}, "tenant: a text, and not None", 'tenant=""'),
+    *(
+        (command, given, BY | named, cause, step)
+        for command in ("release", "grant")
+        for given, named, cause, step in (
+            ((None,), {}, "document: a text that is not empty, and not None", "events of the document"),
+            (("",), {}, "document: a text that is not empty, and not ''", "events of the document"),
+            ((42,), {}, "document: a text that is not empty, and not 42", "events of the document"),
+            (("d",), {"tenant": None}, "tenant: a text, and not None", 'tenant=""'),
+            (("d",), {"by": None}, "by: a text that is not empty, and not None", "asks later"),
+            (("d",), {"by": 5}, "by: a text that is not empty, and not 5", "asks later"),
+            (("d",), {"reason": " "}, "reason: a text that is not empty", "asks later"),
+        )
+    ),
+    ("grant", ("d", 5), BY, "token: 1 to 255 visible characters", ""),
+]  # fmt: skip
+
 MISTAKES = [
+    *(
+        Mistake(f"{command}(*{given}, **{named})", lambda s, command=command, given=given, named=named: told(s, command, *given, **named), cause, step)
+        for command, given, named, cause, step in GIVEN
+    ),
     *(
         Mistake(f"left a password as it is in a URL of {kind.__name__}: {url}", lambda s, kind=kind, url=url: addressed(kind, url), "an @ in a user or password", "%40")
         for kind in (Inbox, AsyncInbox)

@@ -16,6 +16,7 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
 from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.following import Following
+from surehook.inbox.given_texts import LATER, checked_document, checked_text
 from surehook.inbox.quoting import quoted
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import DocumentRow, StepRow, Transaction
@@ -39,7 +40,7 @@ def release_work(
     following: Following,
 ) -> Callable[[Transaction], bool]:
     """Let a document go on; False: nothing is held for it. Warns where nobody here follows it: somebody else has to."""
-    _check(by, reason)
+    _check(document, tenant, by, reason)
     word = OperatorCommand(what="release", at=now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
 
     def work(transaction: Transaction) -> bool:
@@ -70,8 +71,8 @@ def grant_work(
     following: Following,
 ) -> Callable[[Transaction], str]:
     """Grant a token to a document; returns the token. Raises SettingsError for a document that nobody has heard of."""
-    _check(by, reason)
-    if not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
+    _check(document, tenant, by, reason)
+    if not isinstance(token, str) or not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
         raise SettingsError("token", f"1 to {TOKEN_CHARS} visible characters")
 
     def work(transaction: Transaction) -> str:
@@ -101,10 +102,10 @@ def take_back(transaction: Transaction, event: bytes, *, code: str | None, now: 
         _say(transaction, *held, OperatorCommand(what="undo", at=now, why=code or "", step=step))
 
 
-def _check(by: str, reason: str) -> None:
-    for name, value in (("by", by), ("reason", reason)):
-        if not value:
-            raise SettingsError(name, "who asks later wants to know it")
+def _check(document: str, tenant: str, by: str, reason: str) -> None:
+    checked_document(document, tenant)
+    checked_text("by", by, LATER)
+    checked_text("reason", reason, LATER)
 
 
 def _key(
