@@ -29,6 +29,10 @@ WHY_CHARS = 1_000
 TOKEN_CHARS = 255  # as much as is read of an event's
 
 
+class UnknownDocument(SettingsError):
+    """A document of which the inbox has no history."""
+
+
 def release_work(
     document: str,
     document_type: str | None,
@@ -70,7 +74,7 @@ def grant_work(
     now: int,
     following: Following,
 ) -> Callable[[Transaction], str]:
-    """Grant a token to a document; returns the token. Raises SettingsError for a document that nobody has heard of."""
+    """Grant a token to a document; returns the token. Raises UnknownDocument."""
     _check(document, tenant, by, reason)
     if not isinstance(token, str) or not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
         raise SettingsError("token", f"1 to {TOKEN_CHARS} visible characters")
@@ -79,7 +83,7 @@ def grant_work(
         key = _key(transaction, document, document_type, tenant)
         held = None if key is None else _locked(transaction, key)
         if key is None or held is None:
-            raise SettingsError("document", f"the inbox knows no document {document!r}", hint="tenant=")
+            raise UnknownDocument("document", f"the inbox knows no document {document!r}", hint="tenant=")
         table = _workflow(following, key[0]).table
         row, stands = held
         kept, step = granted(table, stands, token, now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
