@@ -48,6 +48,8 @@ def __getattr__(name: str) -> object:
     try:
         from django.apps import apps
     except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "django":
+            raise
         raise ModuleNotFoundError(
             f"{__name__} needs the package django: pip install 'surehook[django]'", name=error.name
         ) from error
