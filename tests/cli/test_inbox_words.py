@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from surehook.inbox import Inbox, sources
 from tests.cli.conftest import Run
 from tests.inbox.house import SECRET, call, message
 
 PLACE = "waiting_inbox:inbox"
 WORDS = ("--by", "ana", "--reason", "seen on paper")
+ABSENT = "inb_01ka9x7k2ceabtx1qs2yq6fq1d"
 MODULE = f"""
 from msgspec.structs import replace
 from surehook.inbox import Inbox, sources
@@ -55,11 +57,86 @@ def test_a_token_is_granted_and_printed(surehook: Run, waiting) -> None:
     assert surehook("inbox", "grant", PLACE, "c1", "--token", "t1", *WORDS).out == "t1\n"
     assert surehook("inbox", "grant", PLACE, "c1", *WORDS).out.startswith("rmt_")
     assert "a remediation token was granted by ana" in surehook("inbox", "explain", PLACE, "c1").out
-    ran = surehook("inbox", "grant", PLACE, "c2", *WORDS)
-    assert ran.code == 2
-    assert "the inbox knows no document 'c2'" in ran.err
 
 
 @pytest.mark.parametrize("command", ["release", "grant"])
 def test_nobody_says_a_word_without_a_name_and_a_reason(surehook: Run, waiting, command: str) -> None:
     assert surehook("inbox", command, PLACE, "c1").code == 2
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "1.5", "65"])
+def test_a_command_refuses_a_number_of_workers_that_is_none(surehook: Run, waiting, workers: str) -> None:
+    ran = surehook("inbox", "work", PLACE, "--workers", workers)
+    assert ran.code == 2
+    assert "'--workers'" in ran.err
+
+
+@pytest.mark.parametrize("command", [("events",), ("events", "--json"), ("replay", "--reason", "again")])
+def test_a_source_that_is_nowhere_is_named_with_the_nearest(
+    surehook: Run, waiting, command: tuple[str, ...]
+) -> None:
+    ran = surehook("inbox", command[0], PLACE, *command[1:], "--source", "partnr")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        "error: source: this inbox has no source 'partnr'",
+        "hint:  did you mean 'partner'?",
+    ]
+
+
+def test_a_source_that_an_inbox_defines_may_have_nothing_that_fits(surehook: Run, waiting) -> None:
+    ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
+    assert (ran.code, ran.err) == (0, "no event fits\n")
+
+
+def test_a_source_that_is_no_longer_defined_has_its_events(surehook: Run, waiting) -> None:
+    waiting.add(sources.named("standard", name="other", secret=SECRET))
+    del waiting.receiver.sources["partner"]
+    ran = surehook("inbox", "events", PLACE, "--source", "partner", "--json")
+    assert [one["id"] for one in ran.json["data"]] == ["e3", "e1"]
+    ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
+    assert (ran.code, ran.err) == (0, "no event fits\n")
+
+
+def test_an_inbox_that_only_looks_has_no_sources_to_name(
+    surehook: Run, waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["waiting_inbox"], "looks", Inbox("sqlite:///waiting.db"), raising=False)
+    ran = surehook("inbox", "events", "waiting_inbox:looks", "--source", "partnr")
+    assert (ran.code, ran.err) == (0, "no event fits\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "release", "grant"])
+@pytest.mark.parametrize(
+    ("flags", "whose"), [((), "(without a tenant)"), (("--tenant", "acme"), "of tenant acme")]
+)
+def test_a_document_that_nobody_has_heard_of_is_not_found(
+    surehook: Run, waiting, command: str, flags: tuple[str, ...], whose: str
+) -> None:
+    words = () if command == "explain" else WORDS
+    ran = surehook("inbox", command, PLACE, "c2", *words, *flags)
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err == f"the inbox knows no document c2 {whose}\n"
+
+
+def test_a_type_of_document_that_nobody_has_heard_of_is_not_found(surehook: Run, waiting) -> None:
+    for command in ("release", "grant"):
+        ran = surehook("inbox", command, PLACE, "c1", *WORDS, "--document-type", "invoice")
+        assert ran.code == 4
+        assert ran.err == "the inbox knows no document c1 of type invoice (without a tenant)\n"
+
+
+@pytest.mark.parametrize(
+    "command", [("show",), ("finalize",), ("reject", "--code", "late")], ids=lambda words: str(words[0])
+)
+def test_an_event_that_is_not_there_is_not_found(surehook: Run, waiting, command: tuple[str, ...]) -> None:
+    ran = surehook("inbox", command[0], PLACE, ABSENT, *command[1:])
+    assert (ran.code, ran.err) == (4, f"the inbox has no event {ABSENT}\n")
+
+
+@pytest.mark.parametrize("command", [("finalize",), ("reject", "--code", "late")])
+def test_an_event_that_was_not_waiting_for_a_decision_is_there(
+    surehook: Run, waiting, command: tuple[str, ...]
+) -> None:
+    (event,) = waiting.events(id="e1")
+    ran = surehook("inbox", command[0], PLACE, event.ref, *command[1:])
+    assert (ran.code, ran.err) == (7, "it was not waiting for that\n")

@@ -52,6 +52,15 @@ def test_the_first_migration_makes_the_tables_of_the_first_version_and_the_next_
         inbox.close()
 
 
+def test_who_receives_before_the_first_migration_is_told_once_what_to_run(tmp_path, caplog):
+    with djangos.at(f"sqlite:///{tmp_path / 'shop.db'}", migrated=False):
+        inbox = Inbox([partner()], clock=Clock())
+        assert inbox.receive(call(*message("evt_1"), at=NOW)).status == 503
+        (said,) = [one.getMessage() for one in caplog.records if one.name == "surehook.inbox"]
+        assert said.endswith("; its tables are missing: `manage.py migrate` makes them")
+        inbox.close()
+
+
 def test_a_database_that_the_first_release_migrated_is_brought_up(url):
     """Whose tables were made by the text of that time, and whose history of migrations ends there."""
     with djangos.at(url, migrated=False):

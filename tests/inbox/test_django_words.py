@@ -45,8 +45,9 @@ def test_a_release_is_said_and_the_next_worker_carries_it_out(inbox: Inbox):
     assert said("surehook_release", "doc_1") == "the next worker lets it go on\n"
     inbox.work()
     assert inbox.explain("doc_1")[-1] == "now signed; number 5 comes next"
-    with pytest.raises(CommandError, match="nothing is held for doc_1"):
+    with pytest.raises(CommandError, match="nothing is held for doc_1") as caught:
         said("surehook_release", "doc_1")
+    assert caught.value.returncode == 7
 
 
 def test_a_token_is_granted_and_printed(inbox: Inbox):
@@ -55,6 +56,15 @@ def test_a_token_is_granted_and_printed(inbox: Inbox):
     assert any("a remediation token was granted by ana" in line for line in inbox.explain("doc_1"))
     with pytest.raises(CommandError, match="knows no document"):
         said("surehook_grant", "doc_2")
+
+
+@pytest.mark.parametrize("command", ["surehook_release", "surehook_grant"])
+def test_a_document_that_nobody_has_heard_of_has_the_exit_code_of_the_command_line(
+    inbox: Inbox, command: str
+):
+    with pytest.raises(CommandError, match=r"^the inbox knows no document 'doc_2'$") as caught:
+        said(command, "doc_2")
+    assert caught.value.returncode == 4
 
 
 def test_a_word_commits_with_the_transaction_that_it_was_said_in(inbox: Inbox):
@@ -67,3 +77,9 @@ def test_a_word_commits_with_the_transaction_that_it_was_said_in(inbox: Inbox):
         inbox.release("doc_1", **WORDS)
     inbox.work()
     assert inbox.explain("doc_1")[-1].startswith("now signed")
+
+
+@pytest.mark.parametrize("workers", [0, -1, 65])
+def test_workers_are_as_many_as_the_help_says(inbox: Inbox, workers: int):
+    with pytest.raises(CommandError, match=f"--workers: 1 to 64, and not {workers}"):
+        call_command("surehook_work", workers=workers, stdout=StringIO())

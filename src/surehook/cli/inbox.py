@@ -8,7 +8,7 @@ import typer
 
 from surehook.cli.commands import group
 from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
-from surehook.cli.named_inbox import ask, inbox, queued
+from surehook.cli.named_inbox import ask, check_source, inbox, queued
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.tables import Column, print_table
 
@@ -167,6 +167,8 @@ def events(
         until=until,
     )
     found = ask(place, lambda inbox: inbox.page(limit=limit, **wanted))
+    if not found.events:
+        check_source(place, source)
     print_list(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
@@ -183,12 +185,11 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
     """Show one event: its state, its request, and its last failed attempts. Exit code 4 where there is none."""
     from msgspec import structs
 
-    from surehook.cli.errors import NOT_FOUND, OK
+    from surehook.cli.errors import OK
 
     found = ask(place, lambda inbox: inbox.show(ref))
     if found is None:
-        note(f"the inbox has no event {ref}")
-        return NOT_FOUND
+        return _no_event(ref)
     event = structs.asdict(found.event)
     tries = [structs.asdict(one) for one in found.tries]
     others = [
@@ -262,6 +263,8 @@ def replay(
         until=until,
     )
     begun = ask(place, lambda inbox: inbox.replay(reason=reason, limit=limit, **wanted))
+    if not begun:
+        check_source(place, source)
     line(f"{begun} events will be processed again")
 
 
@@ -271,8 +274,8 @@ def finalize(
     ref: Annotated[str, typer.Argument(help="inb_…")],
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
-    """Finalize a processed event: its effects stand. Exit code 7 if it was not waiting for that."""
-    return _decided(ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
+    """Finalize a processed event: its effects stand. Exit code 4 where there is none, 7 if it was not waiting for that."""
+    return _decided(place, ref, ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
 
 
 @app.command()
@@ -282,24 +285,19 @@ def reject(
     code: Annotated[str, typer.Option(help="A word for machines.")],
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
-    """Reject a processed event: its effects do not stand. Exit code 7 if it was not waiting for that."""
-    return _decided(ask(place, lambda inbox: inbox.reject(ref, code, note_)), "rejected")
+    """Reject a processed event: its effects do not stand. Exit code 4 where there is none, 7 if it was not waiting for that."""
+    return _decided(place, ref, ask(place, lambda inbox: inbox.reject(ref, code, note_)), "rejected")
 
 
 @app.command()
 def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
     """Print a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
-    from surehook.cli.errors import NOT_FOUND, OK
+    from surehook.cli.errors import OK
 
     told = ask(place, lambda inbox: inbox.explain(document_id, tenant=tenant))
     for one in told:
         line(one)
-    if not told:
-        note(
-            f"the inbox knows no document {document_id}"
-            + (f" of tenant {tenant}" if tenant else " (without a tenant)")
-        )
-    return OK if told else NOT_FOUND
+    return OK if told else _no_document(document_id, None, tenant)
 
 
 @app.command()
@@ -312,7 +310,7 @@ def release(
     document_type: DocumentType = None,
 ) -> int:
     """Release the events that are held for a document, up to the next gap, although an earlier one is missing. The next
-    worker processes them. Exit code 7 where nothing is held."""
+    worker processes them. Exit code 4 where there is no such document, 7 where nothing is held."""
     from surehook.cli.errors import NOT_MET, OK
 
     done = ask(
@@ -321,6 +319,11 @@ def release(
             document_id, by=by, reason=reason, tenant=tenant, document_type=document_type
         ),
     )
+    if not done and not ask(
+        place,
+        lambda inbox: inbox.explain(document_id, tenant=tenant, document_type=document_type, limit=1),
+    ):
+        return _no_document(document_id, document_type, tenant)
     note("the next worker lets it go on" if done else f"nothing is held for {document_id}")
     return OK if done else NOT_MET
 
@@ -334,23 +337,51 @@ def grant(
     token: Annotated[str | None, typer.Option(help="The token; made up if it is not given.")] = None,
     tenant: str = "",
     document_type: DocumentType = None,
-) -> None:
-    """Let one event that carries the printed token leave a terminal state, or go before a missing one."""
-    granted = ask(
-        place,
-        lambda inbox: inbox.grant(
-            document_id, token, by=by, reason=reason, tenant=tenant, document_type=document_type
-        ),
-    )
+) -> int:
+    """Let one event that carries the printed token leave a terminal state, or go before a missing one. Exit code 4 where there
+    is no such document."""
+    from surehook.cli.errors import OK
+    from surehook.inbox.document_commands import UnknownDocument
+
+    try:
+        granted = ask(
+            place,
+            lambda inbox: inbox.grant(
+                document_id, token, by=by, reason=reason, tenant=tenant, document_type=document_type
+            ),
+        )
+    except UnknownDocument:
+        return _no_document(document_id, document_type, tenant)
     line(granted)
+    return OK
 
 
 def _given(**values: object) -> ApiObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _decided(done: bool, what: str) -> int:
+def _decided(place: str, ref: str, done: bool, what: str) -> int:
     from surehook.cli.errors import NOT_MET, OK
 
+    if not done and not ask(place, lambda inbox: inbox.events(ref=ref, limit=1)):
+        return _no_event(ref)
     note(what if done else "it was not waiting for that")
     return OK if done else NOT_MET
+
+
+def _no_event(ref: str) -> int:
+    from surehook.cli.errors import NOT_FOUND
+
+    note(f"the inbox has no event {ref}")
+    return NOT_FOUND
+
+
+def _no_document(document_id: str, document_type: str | None, tenant: str) -> int:
+    from surehook.cli.errors import NOT_FOUND
+
+    typed = f" of type {document_type}" if document_type else ""
+    note(
+        f"the inbox knows no document {document_id}{typed}"
+        + (f" of tenant {tenant}" if tenant else " (without a tenant)")
+    )
+    return NOT_FOUND

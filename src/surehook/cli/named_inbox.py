@@ -31,6 +31,19 @@ def ask(place: str, question: Callable[[Inbox | AsyncInbox], T | Awaitable[T]]) 
         return asked(found, question)
 
 
+def check_source(place: str, name: str | None) -> None:
+    """Raises SettingsError for a source that the named inbox neither defines nor has events of, as it may of an old one. An
+    inbox without sources is there to look only, and knows none."""
+    known = inbox(place).receiver.sources
+    if name is None or not known or name in known:
+        return
+    from surehook.inbox.receive import no_source
+
+    found = ask(place, lambda inbox: inbox.page(source=name, limit=1))
+    if not found.events and found.until is None:
+        raise no_source(name, known)
+
+
 def queued(place: str) -> dict[str, int] | None:
     """Numbers of messages in front of the table; None: there is no queue, or it cannot be asked."""
     from msgspec import structs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Unpack
@@ -26,7 +27,7 @@ from surehook.inbox.queue.port import Broker, Length
 from surehook.inbox.receipt_sender import AWAITING
 from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.retention import Keep
-from surehook.inbox.rules import Rules
+from surehook.inbox.rules import Rules, checked_workers
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines, idle_timeout
@@ -122,7 +123,10 @@ class AsyncInbox(BaseInbox[AsyncStore]):
     # -- working -------------------------------------------------------------------------------------------------
 
     def start(self, workers: int = 1) -> None:
-        """Process, and tell senders that asked, in tasks of this loop."""
+        """Process, and tell senders that asked, in tasks of this loop. Raises SettingsError for less than one worker, and
+        outside of a loop."""
+        checked_workers(workers)
+        _check_loop()
         if isinstance(self.store, AsyncSqlStore):
             engines.suffices(self.store.engine.sync_engine.pool, workers)
         self.pool.start(workers, self._jobs())
@@ -255,3 +259,15 @@ class AsyncInbox(BaseInbox[AsyncStore]):
     ) -> Pruned:
         """Remove bodies, and later dedupe records, of events that are finished: `limit` of each at most, None: all."""
         return await effects.run_async(self._prune(bodies_days, events_days, limit))
+
+
+def _check_loop() -> None:
+    """Raises SettingsError where no event loop runs."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise SettingsError(
+            "start",
+            "no event loop runs here, and workers of an AsyncInbox are tasks of one",
+            hint="call it in a coroutine; an application does so itself: FastAPI(lifespan=inbox.lifespan)",
+        ) from None

@@ -6,9 +6,10 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from surehook.core.effects import Script
+from surehook.core.errors import SettingsError
 from surehook.inbox import operations
 from surehook.inbox.asgi import BODY_S, App, AsgiApp, Before
 from surehook.inbox.definitions import Definitions
@@ -52,6 +53,18 @@ class BaseInbox(Definitions, ABC, Generic[S]):
     @abstractmethod
     def asgi(self, *, body_s: float = BODY_S) -> AsgiApp:
         """An ASGI application: POST /SOURCE. A body has `body_s` seconds to come."""
+
+    # For a type checker an inbox is not callable, so that it finds the mistake before anything runs.
+    if not TYPE_CHECKING:
+
+        def __call__(self, *_: object, **__: object) -> None:
+            """Refuse to be called as an application, as a framework does with what was mounted. Raises SettingsError."""
+            what = type(self).__name__
+            raise SettingsError(
+                "inbox",
+                f"an {what} is no application of its own",
+                hint="app.mount('/hooks', inbox.asgi()), in Flask and its like Inbox(…).wsgi()",
+            )
 
     @abstractmethod
     def running(self, workers: int = 1) -> AbstractAsyncContextManager[None]:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from surehook.core.errors import SettingsError
-from surehook.core.meant import meant
 from surehook.core.sources.provider import Reply
 from surehook.core.workflow.decide import Table
 from surehook.host.clock import SystemClock
@@ -30,7 +29,7 @@ from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker
 from surehook.inbox.random_values import RandomValues
 from surehook.inbox.receipt_batches import ReceiptBatches
-from surehook.inbox.receive import BelievedRequest, Receiver
+from surehook.inbox.receive import BelievedRequest, Receiver, no_source
 from surehook.inbox.refusals import Sample
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.retention import Keep, Pruner
@@ -340,8 +339,7 @@ class Definitions:
             )
         if name == "*" or name in sources:
             return
-        hint = meant(name, sources, "sources") if sources else "there are none yet: add(source) comes first"
-        raise SettingsError("source", f"this inbox has no source {name!r}", hint=hint)
+        raise no_source(name, sources)
 
     def _look(self, transaction: Transaction) -> bool:
         """Do a worker's chores, now and then: take up parked events that have a handler by now, and count depth, if

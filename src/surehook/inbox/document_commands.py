@@ -16,6 +16,7 @@ from surehook.core.errors import SettingsError
 from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
 from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.following import Following
+from surehook.inbox.given_texts import LATER, checked_document, checked_text
 from surehook.inbox.quoting import quoted
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import DocumentRow, StepRow, Transaction
@@ -26,6 +27,10 @@ log = logging.getLogger("surehook.inbox")
 BY_CHARS = 255
 WHY_CHARS = 1_000
 TOKEN_CHARS = 255  # as much as is read of an event's
+
+
+class UnknownDocument(SettingsError):
+    """A document of which the inbox has no history."""
 
 
 def release_work(
@@ -39,7 +44,7 @@ def release_work(
     following: Following,
 ) -> Callable[[Transaction], bool]:
     """Let a document go on; False: nothing is held for it. Warns where nobody here follows it: somebody else has to."""
-    _check(by, reason)
+    _check(document, tenant, by, reason)
     word = OperatorCommand(what="release", at=now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
 
     def work(transaction: Transaction) -> bool:
@@ -69,16 +74,16 @@ def grant_work(
     now: int,
     following: Following,
 ) -> Callable[[Transaction], str]:
-    """Grant a token to a document; returns the token. Raises SettingsError for a document that nobody has heard of."""
-    _check(by, reason)
-    if not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
+    """Grant a token to a document; returns the token. Raises UnknownDocument."""
+    _check(document, tenant, by, reason)
+    if not isinstance(token, str) or not 0 < len(token) <= TOKEN_CHARS or not token.isprintable():
         raise SettingsError("token", f"1 to {TOKEN_CHARS} visible characters")
 
     def work(transaction: Transaction) -> str:
         key = _key(transaction, document, document_type, tenant)
         held = None if key is None else _locked(transaction, key)
         if key is None or held is None:
-            raise SettingsError("document", f"the inbox knows no document {document!r}", hint="tenant=")
+            raise UnknownDocument("document", f"the inbox knows no document {document!r}", hint="tenant=")
         table = _workflow(following, key[0]).table
         row, stands = held
         kept, step = granted(table, stands, token, now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
@@ -101,10 +106,10 @@ def take_back(transaction: Transaction, event: bytes, *, code: str | None, now: 
         _say(transaction, *held, OperatorCommand(what="undo", at=now, why=code or "", step=step))
 
 
-def _check(by: str, reason: str) -> None:
-    for name, value in (("by", by), ("reason", reason)):
-        if not value:
-            raise SettingsError(name, "who asks later wants to know it")
+def _check(document: str, tenant: str, by: str, reason: str) -> None:
+    checked_document(document, tenant)
+    checked_text("by", by, LATER)
+    checked_text("reason", reason, LATER)
 
 
 def _key(

@@ -32,7 +32,7 @@ from surehook.inbox.queue.threads import BlockingMover
 from surehook.inbox.receipt_sender import BLOCKING
 from surehook.inbox.receive import IncomingRequest
 from surehook.inbox.retention import Keep
-from surehook.inbox.rules import Rules
+from surehook.inbox.rules import Rules, checked_workers
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines, idle_timeout
 from surehook.inbox.sql.loop_store import LoopStore
@@ -177,8 +177,8 @@ class Inbox(BaseInbox[SqlStore]):
     # -- working -------------------------------------------------------------------------------------------------
 
     def start(self, workers: int = 1) -> None:
-        """Process, and tell senders that asked, in threads of this process."""
-        engines.suffices(self.store.engine.pool, workers)
+        """Process, and tell senders that asked, in threads of this process. Raises SettingsError for less than one worker."""
+        engines.suffices(self.store.engine.pool, checked_workers(workers))
         self.pool.start(workers, self._jobs())
 
     def _mover(self) -> BlockingMover:

@@ -14,6 +14,7 @@ from surehook.core.workflow.explain import explain
 from surehook.inbox.document_commands import take_back
 from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.event import PREFIX
+from surehook.inbox.given_texts import LATER, checked_document, checked_maybe_empty, checked_text
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source
@@ -136,8 +137,10 @@ def decide_work(
 ) -> Callable[[Transaction], Entry | None]:
     """Finalize or reject an event; the work returns it as it stands then, None: it did not wait for that."""
     event = _event(ref)
+    if state == "rejected":
+        checked_text("code", code, 'a word for machines, such as "wrong_amount"')
     short = None if code is None else code[:CODE_CHARS]
-    said = note[:NOTE_CHARS] or None
+    said = checked_maybe_empty("note", note, 'note="": none')[:NOTE_CHARS] or None
 
     def work(transaction: Transaction) -> Entry | None:
         if not transaction.decide(event, state=state, code=short, note=said, now=now):
@@ -157,8 +160,7 @@ def replay_work(
         raise SettingsError(
             "replay", "say which events: everything is never meant", hint="source=, type=, state=, …"
         )
-    if not reason:
-        raise SettingsError("reason", "who asks later wants to know why")
+    checked_text("reason", reason, LATER)
     fitting, rows = _filter(wanted), checked_rows(limit)
     return lambda transaction: transaction.replay(
         fitting, reason=reason, now=now, ids=lambda: identify(now), limit=rows
@@ -255,7 +257,7 @@ def _listed(one: Entry) -> EventRow:
 
 def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], list[ConflictRow]]:
     """List conflicts. Raises Problem where `before` names no conflict."""
-    rows, earlier = checked_rows(limit), None if before is None else _event(before)
+    rows, earlier = checked_rows(limit), None if before is None else _event(before, "before")
     return lambda transaction: [
         ConflictRow(
             conflict=ids.text(PREFIX, one.id),
@@ -274,6 +276,7 @@ def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], li
 def explain_work(
     document: str, document_type: str | None, tenant: str, limit: int
 ) -> Callable[[Transaction], list[str]]:
+    checked_document(document, tenant)
     rows = checked_rows(limit)
 
     def work(transaction: Transaction) -> list[str]:
@@ -307,7 +310,7 @@ def prune_work(
 def _filter(wanted: Mapping[str, Any]) -> Filter:
     """Make the port's filter. Raises SettingsError for a name that is none. Times may be given as RFC 3339."""
     values = {_NAMES.get(name, name): value for name, value in wanted.items()}
-    if isinstance(values.get("event"), str):
+    if values.get("event") is not None:
         values["event"] = _event(values["event"])
     if unknown := sorted(set(values) - set(Filter.__struct_fields__)):
         raise SettingsError(
@@ -325,16 +328,18 @@ def _filter(wanted: Mapping[str, Any]) -> Filter:
     return Filter(**values)
 
 
-def _event(ref: str) -> bytes:
+def _event(ref: str, parameter: str = "ref") -> bytes:
     """Parse an event's reference. Raises Problem for what is none."""
+    hint = "event.ref, such as inb_01ka…; events(id=…) finds it by the sender's id"
     try:
-        return ids.parse(PREFIX, ref)
+        return ids.parse(PREFIX, ref if isinstance(ref, str) else "")
     except Problem:
-        hint = "event.ref, such as inb_01ka…; events(id=…) finds it by the sender's id"
-        raise Problem("bad_id", f"{ref!r:.64} is no reference of an event", hint=hint) from None
+        raise Problem(
+            "bad_id", f"{ref!r:.64} is no reference of an event", field=parameter, hint=hint
+        ) from None
 
 
 def checked_rows(limit: int) -> int:
-    if not 0 < limit <= ROWS:
-        raise SettingsError("limit", f"1 to {ROWS}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= ROWS:
+        raise SettingsError("limit", f"a whole number from 1 to {ROWS}, and not {limit!r:.40}")
     return limit

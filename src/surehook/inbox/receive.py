@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from urllib.parse import parse_qsl
 
@@ -17,6 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from surehook.core import redact
+from surehook.core.errors import SettingsError
+from surehook.core.meant import meant
 from surehook.core.sources import payload
 from surehook.core.sources.message import Message
 from surehook.core.sources.provider import Field, Header, Reply, Token
@@ -248,3 +250,9 @@ def _kept(source: Source, headers: Pairs) -> str:
 
 def _millis(at: datetime | None) -> int | None:
     return None if at is None else round(at.timestamp() * 1000)
+
+
+def no_source(name: str, known: Collection[str]) -> SettingsError:
+    """Make the error for a source that an inbox does not define."""
+    hint = meant(name, known, "sources") if known else "there are none yet: add(source) comes first"
+    return SettingsError("source", f"this inbox has no source {name!r:.80}", hint=hint)

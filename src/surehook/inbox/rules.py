@@ -95,3 +95,14 @@ def checked(rules: Rules | None) -> Rules:
             "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"
         )
     return rules or Rules()
+
+
+def checked_workers(workers: int) -> int:
+    """Check a number of workers to start. Raises SettingsError."""
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise SettingsError(
+            "workers",
+            f"a whole number from 1, and not {workers!r:.40}",
+            hint="start(workers=4); a process that only receives starts none",
+        )
+    return workers

@@ -30,17 +30,20 @@ TELLING, MOVING, LOOKING = (
 )
 AWAY_S = (0.2, 10.0)  # first and longest wait of a worker
 
+TABLES = "its tables are missing"
 # In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
 _DOOR = [
     (r"database .* does not exist|unknown database|unable to open database file",
      "there is no such database: make it, or mend the URL"),
+    (r"access denied for user .* to database",
+     "its user has no right on that database, or it is misspelt: GRANT SELECT, INSERT, UPDATE, DELETE ON the database"),
     (r"password authentication failed|role .* does not exist|access denied for user|no password supplied",
      "the URL's user or password is wrong"),
 ]  # fmt: skip
 _MENDED = [
     *_DOOR,
     (r"no such table|relation .* does not exist|table .* doesn't exist",
-     "its tables are missing: create_tables() makes them, `surehook inbox ddl` prints them"),
+     f"{TABLES}: create_tables() makes them, `surehook inbox ddl` prints them"),
     (r"no such column|column .* does not exist|unknown column",
      "its tables are of another version of surehook: `surehook inbox ddl` prints what this one needs"),
     (r"permission denied|command denied|readonly database|read-only transaction",
@@ -102,7 +105,8 @@ class Trouble:
             logging.WARNING if passes else logging.ERROR,
             "the inbox cannot use its database: %s%s%s",
             error,
-            "" if help is None or help in str(error) else f"; {help}",
+            # One that has the diagnosis may have another cure: Django's tables are made otherwise.
+            "" if help is None or help.partition(":")[0] in str(error) else f"; {help}",
             f" (for {lasts_s:.0f} s)" if lasts_s >= 1 else "",
             exc_info=None if isinstance(error, StoreError) else error,
         )

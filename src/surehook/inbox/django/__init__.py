@@ -26,7 +26,10 @@ The statements are those of `surehook.inbox.sql`, on Django's own connection (`s
 
 from __future__ import annotations
 
+import os
 import threading
+
+from surehook.core.errors import SettingsError, SurehookError
 
 TYPE_CHECKING = False
 
@@ -42,12 +45,18 @@ def __getattr__(name: str) -> object:
     """`Inbox`, and `inbox`: the one that the settings describe, made when it is first asked for."""
     if name not in ("Inbox", "inbox"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import django
-    from django.apps import apps
+    try:
+        from django.apps import apps
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "django":
+            raise
+        raise ModuleNotFoundError(
+            f"{__name__} needs the package django: pip install 'surehook[django]'", name=error.name
+        ) from error
 
     with _making:
         if not apps.ready and not apps.loading:
-            django.setup()  # asked for from outside of Django: `surehook inbox work surehook.inbox.django:inbox`
+            _begin()
     from surehook.inbox.django.facade import Inbox
 
     if name == "Inbox":
@@ -56,3 +65,28 @@ def __getattr__(name: str) -> object:
         if "inbox" not in globals():
             globals()["inbox"] = Inbox.of_settings()
         return globals()["inbox"]
+
+
+def _begin() -> None:
+    """Set Django up, as whoever asks from outside of it has not: `surehook inbox work surehook.inbox.django:inbox`. Raises
+    SettingsError."""
+    import django
+    from django.conf import ENVIRONMENT_VARIABLE, settings
+
+    module = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not module and not settings.configured:
+        raise SettingsError(
+            ENVIRONMENT_VARIABLE,
+            "it is not set, and Django has no settings without it",
+            hint="set it to the module that manage.py names, such as shop.settings",
+        )
+    try:
+        django.setup()
+    except SurehookError:
+        raise
+    except Exception as error:  # whatever an application's settings and apps raise while they are loaded
+        raise SettingsError(
+            ENVIRONMENT_VARIABLE,
+            f"Django cannot begin with {module}: {type(error).__name__}: {error}",
+            hint="run it in the folder of manage.py, with the application's environment; `surehook --traceback …` shows where",
+        ) from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import router
 
 from surehook.core.effects import Script
+from surehook.core.errors import SettingsError
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
@@ -72,6 +73,14 @@ class Inbox(Blocking):
         return cls(
             it.sources, using=it.using, backoff=it.backoff, rules=it.rules, keep=it.keep, queue=it.queue
         )
+
+    if not TYPE_CHECKING:
+
+        def __call__(self, *_: object, **__: object) -> None:
+            """Refuse to be called as a view. Raises SettingsError."""
+            raise SettingsError(
+                "inbox", "an Inbox is no view of its own", hint="path('hooks/<str:source>', inbox.view)"
+            )
 
     def run_worker(self, script: Script[None]) -> None:
         """Work, then close the thread's connection, which Django would not."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, TypeVar
 
+from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db import Error as DjangoError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -22,7 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer, driver
-from surehook.inbox.sql.stores import BUSY, SqlStore, inside, translated
+from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import (
     ENDED_IT,
@@ -30,6 +31,7 @@ from surehook.inbox.sql.transaction import (
     HandlerEndedIt,
     SqlTransaction,
 )
+from surehook.inbox.trouble import TABLES
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
@@ -178,7 +180,7 @@ class DjangoStore(SqlStore):
         with ExitStack() as stack:
             if writer is not None:
                 stack.callback(self._ended, writer)
-            stack.enter_context(translated())
+            stack.enter_context(translated(_step))
             stack.enter_context(self._errors())
             # Somebody else's transaction is not the inbox's to end.
             deadline = stack.enter_context(self._within(within_s if is_own else None, writer))
@@ -239,3 +241,14 @@ class DjangoStore(SqlStore):
 
     def close(self) -> None:
         """Nothing: connections are Django's."""
+
+
+def _step(said: str) -> str | None:
+    """Suggest what to do about a database's error, in Django's words."""
+    found = step(said)
+    if found is None or not found.startswith(TABLES):
+        return found
+    app = __package__ or ""
+    return f"{TABLES}: `manage.py migrate` makes them" + (
+        "" if apps.is_installed(app) else f", with {app} in INSTALLED_APPS"
+    )

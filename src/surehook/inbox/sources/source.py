@@ -114,7 +114,7 @@ class Source:
         except VerifyError as error:
             field = "secret" if error.code == "bad_secret" else "tolerance_s"
             raise SourceError(field, error.detail, hint=error.hint) from None
-        self.receipts = receipts
+        self.receipts = _receipts(receipts)
         self.receipt_secrets: tuple[bytes, ...] = ()
         if receipts is not None:
             self.receipt_secrets = receipts.materials(provider.scheme, self._judge.keys)
@@ -156,6 +156,16 @@ class Source:
     def success(self, headers: Headers) -> Reply:
         """The answer to a verified message that is safely stored, now or before."""
         return greeting.success(self.provider, self._judge.keys, headers)
+
+
+def _receipts(given: ReceiptsTo | None) -> ReceiptsTo | None:
+    if given is None or isinstance(given, ReceiptsTo):
+        return given
+    raise SourceError(
+        "receipts",
+        f"a {type(given).__name__} is no ReceiptsTo",
+        hint="receipts=ReceiptsTo('https://…/v1/receipts'); None: nowhere",
+    )
 
 
 def _bounds(bounds: Bounds, body_bytes: int) -> Bounds:

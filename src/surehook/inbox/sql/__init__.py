@@ -5,6 +5,7 @@ there is one text of every statement and one order of locks.
 
     tables.py   what is stored; printed by `surehook inbox ddl`
     versions.py which version of them a database has, and how it gets the newest
+    rights.py   the right that a role lacks to make them
     ddl.py      the tables as SQL, and for Alembic
     arriving.py requests, events, repeats, conflicts
     claiming.py leases
@@ -21,3 +22,12 @@ there is one text of every statement and one order of locks.
 Where rows are locked: runs by `SKIP LOCKED` when claimed and plainly when processed, documents in the order of their keys.
 SQLite has one writer, whose transactions begin as such (`BEGIN IMMEDIATE`).
 """
+
+try:
+    import sqlalchemy as sqlalchemy
+except ModuleNotFoundError as error:
+    if error.name != "sqlalchemy":
+        raise
+    raise ModuleNotFoundError(
+        f"{__name__} needs the package sqlalchemy: pip install 'surehook[inbox]'", name=error.name
+    ) from error

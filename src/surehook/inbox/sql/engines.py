@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import weakref
 from contextlib import closing
 from typing import Any
@@ -126,8 +127,12 @@ def _url(url: URL | str, kind: int) -> URL:
     try:
         parsed = make_url(url)
     except Exception:
+        if isinstance(url, str) and url.partition("?")[0].count("@") > 1:
+            raise _unescaped() from None
         # Not shown: it may hold a password.
         raise SettingsError("url", "this is not a database URL", hint=f"such as {EXAMPLES}") from None
+    if _is_cut_short(parsed):
+        raise _unescaped()
     database = parsed.get_backend_name()
     if database not in DRIVERS:
         raise SettingsError(
@@ -138,6 +143,21 @@ def _url(url: URL | str, kind: int) -> URL:
     if parsed.get_backend_name() in ("mysql", "mariadb"):
         parsed = parsed.update_query_dict({"charset": "utf8mb4"})
     return parsed
+
+
+def _is_cut_short(url: URL) -> bool:
+    """Tell whether its password seems to end at an @ of its own: what follows stands in the host then, and in the database."""
+    inside = url.get_backend_name() != "sqlite" and re.search("@.*/", url.database or "") is not None
+    return "@" in (url.host or "") or (url.password is not None and inside)
+
+
+def _unescaped() -> SettingsError:
+    """Make the error for a password that is not escaped. Nothing of the URL is shown: the host may be a part of it."""
+    return SettingsError(
+        "url",
+        "there is more than one @: an @ in a user or password has to be written %40",
+        hint="urllib.parse.quote(password, safe='') writes it so",
+    )
 
 
 def suffices(pool: Pool, workers: int) -> None:

@@ -25,7 +25,7 @@ from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
-from surehook.inbox.sql import cutting, deferred_begin, engines, versions
+from surehook.inbox.sql import cutting, deferred_begin, engines, rights, versions
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
 from surehook.inbox.sql.transaction import (
     FAILED_WITHIN,
@@ -166,7 +166,7 @@ class SqlStore:
         return _cut(self._open.get(thread))
 
     def create(self) -> None:
-        with translated(), self.engine.begin() as connection:
+        with translated(rights.missing_for(self.engine, step)), self.engine.begin() as connection:
             _made(connection)
 
     def close(self) -> None:
@@ -230,7 +230,7 @@ class AsyncSqlStore:
         return _cut(self._open.get(task))
 
     async def create(self) -> None:
-        with translated():
+        with translated(rights.missing_for(self.engine.sync_engine, step)):
             async with self.engine.begin() as connection:
                 await connection.run_sync(_made)
 
@@ -303,19 +303,25 @@ def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
+def step(said: str) -> str | None:
+    """Suggest what to do about a database's error; about tables only where they are ours: a handler may lack its own."""
+    return next_step(said) if _OURS in said or is_connecting(said) else None
+
+
 @contextmanager
-def translated() -> Iterator[None]:
-    """Errors of the database that pass with time become StoreUnavailable, others StoreError; ours stay as they are."""
+def translated(step: Callable[[str], str | None] = step) -> Iterator[None]:
+    """Errors of the database that pass with time become StoreUnavailable, others StoreError; ours stay as they are. `step` says
+    what to do about one."""
     try:
         yield
     except SurehookError:
         raise
     except (DisconnectionError, PoolTimeout, OSError) as error:
-        raise StoreUnavailable(_first_line(error)) from error
+        raise StoreUnavailable(_first_line(error, step)) from error
     except DBAPIError as error:
-        raise _ours(error)(_first_line(error)) from error
+        raise _ours(error)(_first_line(error, step)) from error
     except SQLAlchemyError as error:
-        raise StoreError(_first_line(error)) from error
+        raise StoreError(_first_line(error, step)) from error
 
 
 def _ours(error: DBAPIError) -> type[StoreError]:
@@ -355,12 +361,11 @@ def _state(error: DBAPIError) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: BaseException, step: Callable[[str], str | None]) -> str:
     """Without the statement and its parameters, which are people's data."""
     cause = getattr(error, "orig", None) or error
     said = f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
-    # A word about tables only where they are ours: a handler may lack its own.
-    return f"{said}; {help}" if (help := next_step(said)) and (_OURS in said or is_connecting(said)) else said
+    return f"{said}; {help}" if (help := step(said)) else said
 
 
 def _guard(engine: Engine) -> None:

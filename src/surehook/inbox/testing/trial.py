@@ -20,11 +20,10 @@ from msgspec import structs
 from surehook.core.errors import SurehookError
 from surehook.core.sources.provider import Reply
 from surehook.core.workflow.decide import Table
-from surehook.inbox.async_inbox import AsyncInbox
+from surehook.inbox import AsyncInbox, Inbox
 from surehook.inbox.event import Event
 from surehook.inbox.failures import Failure
 from surehook.inbox.handlers import HandlerOptions
-from surehook.inbox.inbox import Inbox
 from surehook.inbox.operations import EventQuery, EventRow
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
-from surehook.core.errors import SurehookError
+from surehook.inbox.django.management.command_errors import told
 from surehook.inbox.django.management.document_command import DocumentCommand
 
 
@@ -22,7 +22,5 @@ class Command(DocumentCommand):
     def handle(self, *args: object, **options: Any) -> None:
         from surehook.inbox.django import inbox
 
-        try:
+        with told():
             self.stdout.write(inbox.grant(token=options["token"], **self.given(options)))
-        except SurehookError as error:
-            raise CommandError(str(error)) from error

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from surehook.inbox.django.management.command_errors import NOT_FOUND, NOT_MET, told
 from surehook.inbox.django.management.document_command import DocumentCommand
 
 
@@ -17,6 +18,12 @@ class Command(DocumentCommand):
     def handle(self, *args: object, **options: Any) -> None:
         from surehook.inbox.django import inbox
 
-        if not inbox.release(**self.given(options)):
-            raise CommandError(f"nothing is held for {options['document']}", returncode=7)
+        document, where = options["document"], {name: options[name] for name in ("document_type", "tenant")}
+        with told():
+            is_held = inbox.release(**self.given(options))
+            is_known = is_held or bool(inbox.explain(document, **where, limit=1))
+        if not is_known:
+            raise CommandError(f"the inbox knows no document {document!r}", returncode=NOT_FOUND)
+        if not is_held:
+            raise CommandError(f"nothing is held for {document}", returncode=NOT_MET)
         self.stdout.write("the next worker lets it go on")
