@@ -30,6 +30,7 @@ lease cannot commit.
     worker.py        workers                         worker_transactions.py  what they do in a transaction
     pool.py          those that run, and those that hang
     worker_threads.py, worker_tasks.py               workers in threads, and in tasks of a loop
+    worker_task.py   the task of one, and who cancels it
     handler_times.py runs that share a transaction   calls.py              handlers at work
     event.py         an event, as handlers see it    results.py            what handlers return
     definitions.py   sources, handlers, rules        inbox.py              Inbox; async_inbox.py AsyncInbox
