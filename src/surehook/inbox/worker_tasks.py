@@ -88,6 +88,10 @@ class WorkerTasks(WorkerPool[TaskMember]):
             call, worker = self.calls.of(member.caller), worker_of(member)
             if call is not None and worker is not None:
                 self._give_up(member, worker, call)
+                log.error(
+                    "%s goes on although it was cancelled: asyncio.run, or who else ends the loop, waits for it. Let it raise "
+                    "CancelledError", call.handler.name,
+                )  # fmt: skip
         releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))
         yield asyncio.wait({releasing}, timeout=RELEASE_S)
         releasing.cancel()
