@@ -38,6 +38,7 @@ lease cannot commit.
     pending_receipts.py, receipt_batches.py, receipt_sender.py             receipts, from the commit to the sender
     unhandled_events.py  parked without a handler    no_workers.py         a warning that nobody processes
     retention.py     pruning by idle workers         backoff.py            the wait after a failure
+    receipt_trouble.py  receipts that are not taken
     trouble.py       the database away               log_limits.py         log lines that come once in a while
     queue/           a broker in front of the table  sql/                  the tables
     rules.py, hints.py, asgi.py, wsgi.py, sources/, django/, testing/
