@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
+import threading
 from typing import Any
 
 from surehook.inbox import AsyncInbox, Inbox, Rules
@@ -24,7 +24,7 @@ RULES = Rules(stop_s=0.2)
 
 def sleeps(event: Any, tx: Any) -> None:
     hangs()
-    time.sleep(LONG_S)
+    threading.Event().wait(LONG_S)
 
 
 deaf, blocks, pooled = (AsyncInbox(f"sqlite:///{PATH}", [partner()], rules=RULES) for _ in range(3))
@@ -54,7 +54,7 @@ async def holds_the_loop(event: Any, tx: Any) -> None:
 @pooled.on("partner")
 async def leaves_a_thread(event: Any, tx: Any) -> None:
     hangs()
-    await asyncio.to_thread(time.sleep, LONG_S)
+    await asyncio.to_thread(threading.Event().wait, LONG_S)
 
 
 async def embedded(inbox: Any) -> None:
