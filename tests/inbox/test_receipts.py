@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from surehook.core.receipt_message import ITEMS
 from surehook.core.verification import VerifyError
 from surehook.core.verification import verify as believe
 from surehook.inbox import Ignore, Inbox, Later, ReceiptsTo, Refuse, sources
-from surehook.inbox.receipt_batches import MOST_S, ReceiptBatch
+from surehook.inbox.receipt_batches import MOST_S
 from surehook.inbox.sources import SourceError
 from tests.client.stand_in import Heard, StandIn, answer, stand_in
 from tests.inbox.house import NOW, SECRET, House, call, message, partner
@@ -40,7 +41,7 @@ def dlv(n: int) -> str:
 class Sender:
     """Delivers and asks; hears receipts on its own address, and believes them as the product does."""
 
-    def __init__(self, house: House, server: StandIn) -> None:
+    def __init__(self, house: House, server: Any) -> None:
         self.house = house
         self.server = server
 
@@ -475,11 +476,73 @@ def test_what_cannot_sign_is_refused_when_it_is_defined():
     assert SECRET not in repr(ReceiptsTo(to.url, SECRET))
 
 
-def test_while_a_sender_is_away_that_is_told_once_a_minute(sender, caplog):
-    batches, clock = sender.house.inbox.receipt_batches, sender.house.clock
-    for _ in range(3):
-        for n in range(200):
-            batches.failed(ReceiptBatch("partner", f"ep_{n}", ()), "connection refused")
-        clock.passes(31)
-    told = [one for one in caplog.records if "could not be told" in one.getMessage()]
-    assert len(told) == 2
+def test_receipts_that_nobody_takes_are_told_once_a_minute_and_when_they_are_taken(small, caplog):
+    replies = [*[answer(401, {"code": "bad_signature"})] * 50, OK, answer(500), OK]
+    with stand_in(*replies) as server:
+        sender = Sender(small(sources=[asked_of(server)]), server)
+        clock, url = sender.house.clock, server.url + TAKEN
+        sender.house.on()
+        sender.deliver(1)
+        sender.deliver(2, endpoint=ids.text(ids.ENDPOINT, ids.uuid7(NOW, b"f" * 10)))
+        sender.house.work()
+
+        def told() -> list[str]:
+            lines = [
+                (one.levelname, one.getMessage())
+                for one in caplog.records
+                if "receipts of" in one.getMessage()
+            ]
+            assert {level for level, _ in lines} <= {"WARNING"}
+            caplog.clear()
+            return [line.removeprefix("receipts of partner are ") for _, line in lines]
+
+        def tried_at(passes: float) -> list[str]:
+            clock.passes(passes)
+            sender.house.sql(
+                "update surehook_inbox_receipts set due_at = 0, attempts = 0 where due_at is not null"
+            )
+            sender.tells()
+            return told()
+
+        (line,) = tried_at(0)
+        assert line.startswith(f"not taken by {url}: 401 bad_signature; tried again at 2025-11-24T16:00:01.")
+        assert tried_at(30) == [], "once a minute"
+        (line,) = tried_at(31)
+        assert "401 bad_signature" in line
+        while len(server.heard) < 50:
+            tried_at(0)
+        over, other = tried_at(2)
+        assert over == f"taken again by {url}, after 63 s"
+        assert other.startswith(f"not taken by {url}: 500; tried again at "), (
+            "of the other endpoint, and news"
+        )
+        assert tried_at(2) == [], "once a minute"
+        assert [due_at for (due_at,) in sender.house.sql("select due_at from surehook_inbox_receipts")] == [
+            None
+        ] * 2
+
+
+def test_a_sender_that_is_away_is_one_line_for_all_of_its_endpoints(small, caplog):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}{TAKEN}"
+        house = small(sources=[partner(receipts=ReceiptsTo(url))])
+        sender = Sender(house, None)
+        house.on()
+        for n in range(20):
+            sender.deliver(n, endpoint=ids.text(ids.ENDPOINT, ids.uuid7(NOW, n.to_bytes(10, "big"))))
+        house.work()
+        assert sender.tells() == 20
+    (line,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert line.startswith(f"receipts of partner are not taken by {url}: connection refused; tried again at ")
+
+
+def test_a_sender_that_knows_no_delivery_is_told_of(small, caplog):
+    with stand_in(answer(404, {"code": "unknown_delivery"})) as server:
+        sender = Sender(small(sources=[asked_of(server)]), server)
+        sender.house.on()
+        for n in range(3):
+            sender.deliver(n)
+        sender.house.work()
+        sender.tells()
+    assert f"{server.url}{TAKEN} knows none of 3 deliveries of partner" in caplog.text

@@ -112,19 +112,19 @@ class Application:
 
     # -- handlers ----------------------------------------------------------------------------------------------
 
-    def _signing(self, event: Event, tx: Any) -> object:
+    def _signing(self, event: Event, tx: Any) -> dict[str, str]:
         return self._handle("signing", event, tx, last=True)
 
-    def _identity(self, event: Event, tx: Any) -> object:
+    def _identity(self, event: Event, tx: Any) -> dict[str, str]:
         return self._handle("identity", event, tx, last=True)
 
-    def _ledger(self, event: Event, tx: Any) -> object:
+    def _ledger(self, event: Event, tx: Any) -> dict[str, str]:
         return self._handle("ledger", event, tx, last=False)
 
-    def _last(self, event: Event, tx: Any) -> object:
+    def _last(self, event: Event, tx: Any) -> dict[str, str]:
         return self._handle(event.type.partition(".")[2] if event.type else "", event, tx, last=True)
 
-    def _undo(self, event: Event, tx: Any) -> object:
+    def _undo(self, event: Event, tx: Any) -> None:
         early = self._tempers.early()
         if early:
             self._tempers.undo()
@@ -138,9 +138,8 @@ class Application:
         if not early:
             self._tempers.undo()
         self._trace.fired("inbox-undo")
-        return None
 
-    def _handle(self, name: str, event: Event, tx: Any, *, last: bool) -> object:
+    def _handle(self, name: str, event: Event, tx: Any, *, last: bool) -> dict[str, str]:
         early = self._tempers.early()
         if early:
             self._tempers.meet(event, last=last)

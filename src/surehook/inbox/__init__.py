@@ -30,6 +30,7 @@ lease cannot commit.
     worker.py        workers                         worker_transactions.py  what they do in a transaction
     pool.py          those that run, and those that hang
     worker_threads.py, worker_tasks.py               workers in threads, and in tasks of a loop
+    worker_task.py   the task of one, and who cancels it
     handler_times.py runs that share a transaction   calls.py              handlers at work
     event.py         an event, as handlers see it    results.py            what handlers return
     definitions.py   sources, handlers, rules        inbox.py              Inbox; async_inbox.py AsyncInbox
@@ -37,6 +38,7 @@ lease cannot commit.
     pending_receipts.py, receipt_batches.py, receipt_sender.py             receipts, from the commit to the sender
     unhandled_events.py  parked without a handler    no_workers.py         a warning that nobody processes
     retention.py     pruning by idle workers         backoff.py            the wait after a failure
+    receipt_trouble.py  receipts that are not taken
     trouble.py       the database away               log_limits.py         log lines that come once in a while
     queue/           a broker in front of the table  sql/                  the tables
     rules.py, hints.py, asgi.py, wsgi.py, sources/, django/, testing/

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 BODY_S = 10.0  # for the whole body: 1 MiB over a slow mobile line; a trickle would hold memory for hours
 CLOSE = (("connection", "close"),)
+IN_FRONT = ", or put the inbox in front of them: inbox.before(app)"
 # Bodies that are being read at the same moment, of all senders: nobody has looked at a signature yet. As much as may wait to be
 # stored afterwards.
 READING_BYTES = 64 * 1024 * 1024
@@ -104,23 +105,38 @@ class AsgiApp:
             return early if call.method == "GET" else _closing(early)
         if length is not None and not self._reading.has_room(length):
             return _closing(self._receiver.refuse(call.source, "overloaded"))
+        parts: list[bytes] = []
         try:
             most = self._receiver.body_bytes(call.source)
-            body = await _within(self._body_s, _body(receive, most, self._reading))
+            body = await _within(self._body_s, _body(receive, most, self._reading, parts))
         except _TooMuch:
             return _closing(self._receiver.refuse(call.source, "overloaded"))
+        except _Gone:
+            self._note_missing(call.source, parts)
+            raise
         except TimeoutError:
+            self._note_missing(call.source, parts)
             return _closing(self._receiver.refuse(call.source, "body_too_slow"))
         if body is None:
             return _closing(self._receiver.refuse(call.source, "too_large"))
+        if length is not None and len(body) != length:
+            # A server sees to it that they are the same.
+            self._receiver.note_changed(call.source, len(body), length, IN_FRONT)
+            if not body:
+                return self._receiver.refuse(call.source, "not_set_up")
         return self._receive(structs.replace(call, body=body))
+
+    def _note_missing(self, source: str, parts: list[bytes]) -> None:
+        """Tell of a body of which nothing came: most often its sender sent it, waited, and gave up, and a middleware has it."""
+        if not any(parts):
+            self._receiver.note_missing(source, IN_FRONT)
 
     async def _close(self, receive: Receive, send: Send, reply: Reply) -> None:
         """Answer, and end the answer when the sender has sent all, or enough: a server closes the connection then."""
         await _send(send, reply, more_body=True)
         try:
             async with asyncio.timeout(self._body_s):
-                await _body(receive, LINGER_BYTES, None)
+                await _body(receive, LINGER_BYTES, None, [])
         except TimeoutError:
             pass
         except _Gone:
@@ -211,9 +227,9 @@ def _going_on(reading: Coroutine[object, None, T], waits_for: Any) -> Generator[
             return whole
 
 
-async def _body(receive: Receive, most: int, reading: _Reading | None) -> bytes | None:
-    """Read the whole body; None as soon as it is larger than that. Without `reading` it is thrown away. Raises _TooMuch."""
-    parts: list[bytes] = []
+async def _body(receive: Receive, most: int, reading: _Reading | None, parts: list[bytes]) -> bytes | None:
+    """Read the whole body, in `parts`; None as soon as it is larger than that. Without `reading` it is thrown away. Raises
+    _TooMuch, _Gone."""
     size = counted = 0
     try:
         while True:

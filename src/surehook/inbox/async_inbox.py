@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Unpack
+from typing import TypeVar, Unpack
 
-from sqlalchemy import URL, Engine
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import URL, Connection, Engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
 
 from surehook.core import effects
 from surehook.core.errors import SettingsError
@@ -18,7 +19,10 @@ from surehook.inbox.asgi import BODY_S, AsgiApp
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.base import BaseInbox
 from surehook.inbox.bounded import Bounded
+from surehook.inbox.definitions import Definitions
+from surehook.inbox.event import Event
 from surehook.inbox.group_commit import DRAIN_S, AsyncGroupCommit, AsyncRun
+from surehook.inbox.handlers import HandlerOptions, Returned
 from surehook.inbox.no_workers import NoWorkersWatch
 from surehook.inbox.operations import EventDetails, EventQuery, EventRow
 from surehook.inbox.queue.mover import Mover
@@ -39,6 +43,15 @@ from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import AsyncStore
 from surehook.ports.inbox_depth import Depth
 from surehook.ports.inbox_pruning import Pruned
+
+# An ordinary function gets a `tx` that blocks.
+LoopHandler = TypeVar(
+    "LoopHandler",
+    bound=Callable[[Event, AsyncConnection], Awaitable[object]]
+    | Callable[[Event, AsyncSession], Awaitable[object]]
+    | Callable[[Event, Connection], Returned]
+    | Callable[[Event, Session], Returned],
+)
 
 
 class AsyncInbox(BaseInbox[AsyncStore]):
@@ -119,6 +132,20 @@ class AsyncInbox(BaseInbox[AsyncStore]):
 
     async def _look_for_workers(self) -> bool:
         return await effects.run_async(self._look_for_work())
+
+    # -- handlers ------------------------------------------------------------------------------------------------
+
+    def on(  # type: ignore[override]  # fewer functions are taken than by `Definitions`, which speaks for both inboxes
+        self, source: str, pattern: str = "*", **options: Unpack[HandlerOptions]
+    ) -> Callable[[LoopHandler], LoopHandler]:
+        return super().on(source, pattern, **options)
+
+    def on_undo(  # type: ignore[override]  # likewise
+        self, source: str, pattern: str = "*", *, name: str | None = None, timeout_s: float | None = None
+    ) -> Callable[[LoopHandler], LoopHandler]:
+        return super().on_undo(source, pattern, name=name, timeout_s=timeout_s)
+
+    on.__doc__, on_undo.__doc__ = Definitions.on.__doc__, Definitions.on_undo.__doc__
 
     # -- working -------------------------------------------------------------------------------------------------
 

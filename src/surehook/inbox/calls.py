@@ -82,6 +82,10 @@ class HandlerCalls:
         """The call that this thread or task is making."""
         return self._under_way.get(caller)
 
+    def under_way(self) -> list[str]:
+        """Describe those that go on, for log lines."""
+        return [call.describe(self.boot()) for call in list(self._under_way.values())]
+
     def give_up(self, call: HandlerCall) -> bool:
         """Let nothing of it be kept; False if it has come back."""
         with self._deciding:

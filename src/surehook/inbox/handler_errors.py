@@ -3,6 +3,9 @@
 An error of a store that a handler asked by itself, another inbox perhaps, says nothing of the store under the worker.
 `SystemExit`, and whatever else is no `Exception`, would end the worker; so would a coroutine's `CancelledError`, when it was not
 the worker's task that was cancelled but something the coroutine waited for. Each is a failure of that handler, as others are.
+
+A handler may also have the worker's own task cancelled, on a loop: it runs in that. Then the worker learns of it where its
+transaction ends, asks whether it was told to end itself (worker_task.py), and takes it for the handler's failure if not.
 """
 
 from __future__ import annotations
@@ -23,6 +26,12 @@ log = logging.getLogger("surehook.inbox")
 # Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
 _OWN = (AsksWithin, HandlerCommits, LostLease)
 
+CAUSES = 10  # of an error, that are looked at: a chain may lead back to itself
+CANCELLED = (
+    "hint: the handler, or what it began, cancelled the task that it runs in: asyncio.current_task() is the worker's there. "
+    "asyncio.timeout(…) bounds what it waits for, and a task of its own may be cancelled"
+)
+
 
 class HandlerError(Exception):
     """Marks an error as the handler's."""
@@ -40,6 +49,30 @@ def marked(error: BaseException) -> HandlerError | None:
     if isinstance(error, StoreError):
         return None if isinstance(error, _OWN) else HandlerError(error)
     return None if isinstance(error, Exception) or _ends_the_worker(error) else HandlerError(error)
+
+
+def cancellation_of(error: BaseException) -> asyncio.CancelledError | None:
+    """Find the cancellation of the current task in an error, or in those that it came of: who is cancelled while it asks the
+    database loses the transaction, and some drivers make an error of their own of it."""
+    if isinstance(error, asyncio.CancelledError):
+        return error
+    if not _is_cancelled():
+        return None
+    one: BaseException | None = error
+    for _ in range(CAUSES):
+        one = None if one is None else one.__cause__ or one.__context__
+        if isinstance(one, asyncio.CancelledError):
+            return one
+    return None
+
+
+def uncancelled(error: asyncio.CancelledError) -> HandlerError:
+    """Let the current task go on, which a handler has had cancelled; that as the handler's error."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+    error.add_note(CANCELLED)
+    return HandlerError(error)
 
 
 def call_hook(hook: Callable[[T], object], told: T, what: str) -> None:

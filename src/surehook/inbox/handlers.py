@@ -36,7 +36,8 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-F = TypeVar("F", bound="Callable[[Event, Any], object]")  # of an AsyncInbox
+# Of any inbox; each of them knows what its `tx` may be (`ConnectionHandler` and others).
+F = TypeVar("F", bound="Callable[[Event, Any], object]")
 
 NAME_CHARS = 256
 VERSION_CHARS = 64
@@ -83,7 +84,6 @@ Returned: TypeAlias = (
     bool | int | float | str | bytes | date | time | timedelta | Decimal | Enum
     | Struct | _Dataclass | Mapping[Any, Any] | Collection[Any] | HandlerOutcome | None
 )  # fmt: skip
-B = TypeVar("B", bound="Callable[[Event, Any], Returned]")  # of an Inbox
 
 
 class HandlerOptions(TypedDict, total=False):

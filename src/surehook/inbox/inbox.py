@@ -7,10 +7,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Unpack
+from typing import TypeVar, Unpack
 
-from sqlalchemy import URL, Engine
+from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.orm import Session
 
 from surehook.core import effects
 from surehook.core.effects import Script
@@ -22,8 +23,9 @@ from surehook.inbox.backoff import Backoff
 from surehook.inbox.base import BaseInbox
 from surehook.inbox.bounded import Bounded
 from surehook.inbox.definitions import Definitions
+from surehook.inbox.event import Event
 from surehook.inbox.group_commit import DRAIN_S, AsyncGroupCommit, GroupCommit
-from surehook.inbox.handlers import B, HandlerOptions
+from surehook.inbox.handlers import HandlerOptions, Returned
 from surehook.inbox.no_workers import NoWorkersWatch
 from surehook.inbox.operations import EventDetails, EventQuery, EventRow
 from surehook.inbox.queue.option import Queue
@@ -44,6 +46,12 @@ from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
 from surehook.ports.inbox_depth import Depth
 from surehook.ports.inbox_pruning import Pruned
+
+# A union of two, and no `Connection | Session`: a handler takes the one that its inbox gives.
+ConnectionHandler = TypeVar(
+    "ConnectionHandler",
+    bound=Callable[[Event, Connection], Returned] | Callable[[Event, Session], Returned],
+)
 
 
 class Inbox(BaseInbox[SqlStore]):
@@ -169,10 +177,15 @@ class Inbox(BaseInbox[SqlStore]):
 
     def on(  # type: ignore[override]  # fewer functions are taken than by `Definitions`, which speaks for both inboxes
         self, source: str, pattern: str = "*", **options: Unpack[HandlerOptions]
-    ) -> Callable[[B], B]:
+    ) -> Callable[[ConnectionHandler], ConnectionHandler]:
         return super().on(source, pattern, **options)
 
-    on.__doc__ = Definitions.on.__doc__
+    def on_undo(  # type: ignore[override]  # likewise
+        self, source: str, pattern: str = "*", *, name: str | None = None, timeout_s: float | None = None
+    ) -> Callable[[ConnectionHandler], ConnectionHandler]:
+        return super().on_undo(source, pattern, name=name, timeout_s=timeout_s)
+
+    on.__doc__, on_undo.__doc__ = Definitions.on.__doc__, Definitions.on_undo.__doc__
 
     # -- working -------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ event is kept. The one answer that ends it is that the sender does not know the 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -15,20 +14,17 @@ from msgspec import Struct, structs
 from surehook.client.calls import ApiCall, ServerUrl, headers_of, retry_after_s
 from surehook.client.http1 import HttpAnswer
 from surehook.core import ids, receipt_message
-from surehook.inbox.log_limits import OncePer
 from surehook.inbox.pending_receipts import PendingReceipts
+from surehook.inbox.receipt_trouble import ReceiptTrouble
 from surehook.inbox.sources.receipts_to import ReceiptsTo
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Transaction
 from surehook.ports.inbox_receipts import UnsentReceipt
 
-log = logging.getLogger("surehook.inbox")
-
 CLAIMED = 500  # in one turn: five full batches
 LEASE_MS = 120_000  # a receipt sender that died is followed by another after that
 FIRST_S, FACTOR, MOST_S = 1.0, 4.0, 3600.0
 JITTER = 0.2
-TELL_S = 60.0
 
 
 class ReceiptBatch(Struct, frozen=True):
@@ -60,7 +56,7 @@ class ReceiptBatches:
         self.now = now
         self.bits = bits
         self._fraction = fraction
-        self._telling = OncePer(boot, TELL_S)
+        self._trouble = ReceiptTrouble(boot)
 
     @property
     def are_wanted(self) -> bool:
@@ -117,20 +113,25 @@ class ReceiptBatches:
 
     def answered(self, batch: ReceiptBatch, answer: HttpAnswer) -> list[UnsentReceipt]:
         """Read an answer: the receipts that have to be sent again, with the time for that."""
+        url = self.to(batch.source).url
         if 200 <= answer.status < 300:
+            self._trouble.over(batch.source, batch.endpoint, url)
             return []
         code = _code(answer.body)
         if answer.status == 404 and code == "unknown_delivery":
-            log.info(
-                "the sender of %s does not know %d deliveries any more", batch.source, len(batch.receipts)
-            )
+            self._trouble.unknown(batch.source, url, len(batch.receipts))
             return []
         return self.failed(batch, f"{answer.status} {code}".strip(), retry_after_s(answer))
 
     def failed(self, batch: ReceiptBatch, why: str, wish_s: float | None = None) -> list[UnsentReceipt]:
-        """Put all of a batch off. Logged once a minute for each source: while a sender is away, each of its endpoints fails."""
-        if self._telling.may(batch.source):
-            log.warning("receipts of %s could not be told and will be: %s", batch.source, why)
+        """Put all of a batch off that was tried."""
+        later = self.put_off(batch, wish_s)
+        again_at = min(one.due_at for one in later if one.due_at is not None)
+        self._trouble.met(batch.source, batch.endpoint, self.to(batch.source).url, why, again_at)
+        return later
+
+    def put_off(self, batch: ReceiptBatch, wish_s: float | None = None) -> list[UnsentReceipt]:
+        """Put all of a batch off."""
         return [self._later(one, wish_s) for one in batch.receipts]
 
     def _later(self, one: UnsentReceipt, wish_s: float | None) -> UnsentReceipt:

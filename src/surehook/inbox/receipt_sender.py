@@ -43,7 +43,7 @@ class _TurnOutcomes:
     def to_send(self, owed: list[UnsentReceipt]) -> Iterator[ReceiptBatch]:
         for batch in self._batches.sorted(owed):
             if batch.source in self._away:
-                self.later += self._batches.failed(batch, "its sender is away")
+                self.later += self._batches.put_off(batch)
             else:
                 yield batch
 

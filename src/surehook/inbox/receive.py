@@ -39,6 +39,15 @@ SCHEMA_CHARS = 64
 CORRELATION_CHARS = 256
 LOST_S = 60.0  # between two lines about requests to no source
 NO_SOURCE = "There is no such source at this address: it is that of the receiver's mount, a slash, and the source's name"
+BODY_S = 60.0  # between two lines about bodies that somebody in front has read
+NO_BODY = (
+    "a request to %s came without its body: either its sender hung up, or something in front of the inbox (a middleware, a "
+    "before_request) has read it; let it leave the inbox's path alone%s"
+)
+CHANGED = (
+    "a request to %s came with a body of %d bytes, and its head announces %d: something in front of the inbox (a middleware) has "
+    "read or changed it, and a signature covers the bytes as they were sent; let it leave the inbox's path alone%s"
+)
 _HIDDEN = ("authorization", "proxy-authorization", "cookie")
 
 Pairs = Sequence[tuple[str, str]]
@@ -82,6 +91,7 @@ class Receiver:
         self.refusals = Refusals()
         self._identify = identify
         self._lost = OncePer(boot, LOST_S)
+        self._told = OncePer(boot, BODY_S)
 
     def before_body(self, call: IncomingRequest, length: int | None) -> Reply | None:
         """Answer from the head alone, or None. `length` is the body's, by the sender's word."""
@@ -124,6 +134,16 @@ class Receiver:
         """Refuse what was not looked at further: a number, and no sample."""
         self.refusals.count(source, code)
         return problem(code, headers=(("allow", "POST"),) if code == "method_not_allowed" else ())
+
+    def note_missing(self, source: str, cure: str = "") -> None:
+        """Log once a minute that a body did not come. Its sender is told nothing of use: it has sent one."""
+        if self._told.may("missing"):
+            log.warning(NO_BODY, source, cure)
+
+    def note_changed(self, source: str, length: int, announced: int, cure: str = "") -> None:
+        """Log once a minute that a body has another length than its head announces."""
+        if self._told.may("changed"):
+            log.warning(CHANGED, source, length, announced, cure)
 
     def body_bytes(self, name: str) -> int:
         """Return the size of the largest body that is read for a source."""

@@ -13,7 +13,7 @@ from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import HandlerCall, HandlerCalls
 from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
-from surehook.inbox.handler_errors import bare, marked, told, words
+from surehook.inbox.handler_errors import HandlerError, bare, marked, told, words
 from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
 from surehook.inbox.sql.transaction import HandlerEndedIt
@@ -126,6 +126,8 @@ class ResultPolicy:
         if late is not None:
             return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
         raised = bare(error)
+        if isinstance(error, HandlerError):
+            code = "handler_failed"
         return self.failed(run, code, told(raised), handlers=handlers, raised=raised)
 
     def failed(

@@ -92,7 +92,7 @@ def until_stopped(
             "this inbox has no handler",
             hint="name the module in which they are, or import it where the inbox is",
         )
-    order = StopOrder(inbox.rules.stop_s + END_S)
+    order = StopOrder(inbox.rules.stop_s + END_S, inbox.calls.under_way)
     begins()
     if isinstance(inbox, AsyncInbox):
         asyncio.run(_until_stopped(inbox, workers, order))
@@ -119,10 +119,11 @@ async def _until_stopped(inbox: AsyncInbox, workers: int, order: StopOrder) -> N
 
 class StopOrder:
     """The order to stop, by a signal. From then on the process has `within_s` seconds: a loop that a handler blocks, or a
-    driver that waits for ever, cannot keep it longer."""
+    driver that waits for ever, cannot keep it longer. `under_way()` describes the handlers that are at work then."""
 
-    def __init__(self, within_s: float) -> None:
+    def __init__(self, within_s: float, under_way: Callable[[], list[str]]) -> None:
         self._within_s = within_s
+        self._under_way = under_way
         self.stopped = threading.Event()
         self.then: Callable[[], object] = lambda: None
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -142,8 +143,9 @@ class StopOrder:
         last.start()
 
     def _end(self) -> None:
-        sys.stderr.write(
-            f"ended {self._within_s:g} s after the order to stop, with handlers at work; leases lapse\n"
-        )
-        sys.stderr.flush()
-        os._exit(1)
+        try:
+            left = "; ".join(self._under_way()) or "something that it left behind still ran"
+            sys.stderr.write(f"ended {self._within_s:g} s after the order to stop: {left}; leases lapse\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(1)

@@ -11,6 +11,7 @@ handler's run has failed, and the runs that shared its transaction were not trie
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -18,10 +19,12 @@ from msgspec import Struct
 from surehook.core.effects import Script
 from surehook.inbox.calls import GivenUp
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
+from surehook.inbox.handler_errors import cancellation_of, uncancelled
 from surehook.inbox.handler_times import ClaimSize
 from surehook.inbox.process import BatchAttempt, BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
+from surehook.inbox.worker_task import must_end
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
 from surehook.ports.inbox_runs import DocumentKey, Run
@@ -144,7 +147,8 @@ class Worker:
                 split.runs, token, rest=split.rest, is_stopping=lambda: self.is_stopping, attempt=attempt
             )
             done: BatchResult = yield self._store.run(work)
-        except Exception as error:
+        except (Exception, CancelledError) as caught:
+            error = self._failure(caught, attempt.is_begun)
             if self._is_lost(error):
                 raise
             if isinstance(error, StoreUnavailable) and not attempt.is_begun:
@@ -184,7 +188,8 @@ class Worker:
                         transactions.process_work([run], token, attempt=attempt)
                     )
                     return done
-            except Exception as error:
+            except (Exception, CancelledError) as caught:
+                error = self._failure(caught, attempt.is_begun)
                 if self._is_lost(error) or (isinstance(error, StoreUnavailable) and not attempt.is_begun):
                     raise
                 failed = error
@@ -206,10 +211,11 @@ class Worker:
                 done: BatchResult = yield self._store.run(transactions.process_work((), b"", [key]))
             except Contended as error:
                 log.info("%s %s goes on later: %s", key[0], key[2], error)
-            except Exception as error:
-                if self._is_lost(error) or isinstance(error, StoreUnavailable):
+            except (Exception, CancelledError) as caught:
+                failure = self._failure(caught)
+                if self._is_lost(failure) or isinstance(failure, StoreUnavailable):
                     raise
-                yield self._store.run(transactions.put_off_work(key, error))
+                yield self._store.run(transactions.put_off_work(key, failure))
             else:
                 transactions.report(done)
             if is_over():
@@ -250,6 +256,16 @@ class Worker:
             len(runs),
             lost,
         )
+
+    def _failure(self, error: Exception | CancelledError, is_begun: bool = True) -> Exception:
+        """Take a cancellation for what a handler has done to its own task, and so for its failure. Raises it otherwise."""
+        cancelled = cancellation_of(error)
+        if cancelled is None:
+            assert isinstance(error, Exception)
+            return error
+        if not is_begun or must_end():
+            raise cancelled
+        return uncancelled(cancelled)
 
     def _is_lost(self, error: Exception) -> bool:
         """Tell whether another worker has taken over what this one was doing."""

@@ -20,6 +20,7 @@ from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.slow_loop import SlowLoopWatch
 from surehook.inbox.worker import Takeover, Worker
+from surehook.inbox.worker_task import WorkerTask
 
 log = logging.getLogger("surehook.inbox")
 
@@ -62,7 +63,7 @@ class WorkerTasks(WorkerPool[TaskMember]):
 
     def _begin(self, job: Job) -> TaskMember:
         work = self._slow_loop.timed(effects.run_async(job.until_stopped()))
-        return TaskMember(job, asyncio.get_running_loop().create_task(work))
+        return TaskMember(job, WorkerTask(work, asyncio.get_running_loop()))
 
     def _begin_watch(self) -> TaskEvent:
         stop = TaskEvent()
@@ -87,6 +88,10 @@ class WorkerTasks(WorkerPool[TaskMember]):
             call, worker = self.calls.of(member.caller), worker_of(member)
             if call is not None and worker is not None:
                 self._give_up(member, worker, call)
+                log.error(
+                    "%s goes on although it was cancelled: asyncio.run, or who else ends the loop, waits for it. Let it raise "
+                    "CancelledError", call.handler.name,
+                )  # fmt: skip
         releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))
         yield asyncio.wait({releasing}, timeout=RELEASE_S)
         releasing.cancel()

@@ -10,7 +10,6 @@ The deadline is looked at between reads, so it cuts off a body that drips, as fa
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -18,16 +17,8 @@ from typing import Any
 from msgspec import structs
 
 from surehook.core.sources.provider import Reply
-from surehook.inbox.log_limits import OncePer
 from surehook.inbox.receive import IncomingRequest, Receiver
 
-log = logging.getLogger("surehook.inbox")
-
-SAY_S = 60.0
-EMPTY = (
-    "a request whose head announces a body came without one: either its sender hung up, or something in front of the inbox "
-    "(a middleware, a before_request) has read it; let it leave the inbox's path alone"
-)
 BODY_S = 10.0  # for the whole body, as at the ASGI door
 # Bytes of one read: where a server waits until a read is full, the deadline is looked at this often.
 PIECE = 64 * 1024
@@ -37,6 +28,10 @@ Start = Callable[[str, list[tuple[str, str]]], Any]
 
 class _TooSlow(Exception):
     """The sender hung up before its body was whole, the server gave up waiting, or the deadline is over."""
+
+
+class _Missing(Exception):
+    """Nothing came of the body that the head announces."""
 
 
 class WsgiApp:
@@ -53,7 +48,6 @@ class WsgiApp:
         self._receiver = receiver
         self._receive = receive_call
         self._boot = boot
-        self._may_say = OncePer(boot, SAY_S)
         self._body_s = body_s
 
     def __call__(self, environ: Mapping[str, object], start_response: Start) -> Iterable[bytes]:
@@ -72,6 +66,9 @@ class WsgiApp:
             return self._receiver.refuse(call.source, "no_body")
         try:
             body = self._body(environ["wsgi.input"], length, self._receiver.body_bytes(call.source))
+        except _Missing:
+            self._receiver.note_missing(call.source)
+            return self._receiver.refuse(call.source, "body_too_slow")
         except _TooSlow:
             return self._receiver.refuse(call.source, "body_too_slow")
         if body is None:
@@ -92,9 +89,7 @@ class WsgiApp:
         if length is None and size > most:
             return None
         if length is not None and size < length:
-            if not size and self._may_say.may("empty"):
-                log.warning(EMPTY)
-            raise _TooSlow
+            raise _TooSlow if size else _Missing
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

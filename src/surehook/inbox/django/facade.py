@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from django.db import router
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from surehook.core.effects import Script
 from surehook.core.errors import SettingsError
 from surehook.inbox.backoff import Backoff
+from surehook.inbox.definitions import Definitions
 from surehook.inbox.django.models import Events
 from surehook.inbox.django.settings import given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
+from surehook.inbox.event import Event
 from surehook.inbox.group_commit import GroupCommit
+from surehook.inbox.handlers import HandlerOptions, Returned
 from surehook.inbox.inbox import Inbox as Blocking
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.retention import Keep
@@ -26,6 +30,7 @@ from surehook.ports.entropy import Entropy
 from surehook.ports.inbox import Transaction
 
 T = TypeVar("T")
+DjangoHandler = TypeVar("DjangoHandler", bound=Callable[[Event, BaseDatabaseWrapper], Returned])
 
 
 class _Durable:
@@ -81,6 +86,18 @@ class Inbox(Blocking):
             raise SettingsError(
                 "inbox", "an Inbox is no view of its own", hint="path('hooks/<str:source>', inbox.view)"
             )
+
+    def on(  # type: ignore[override]  # its `tx` is Django's
+        self, source: str, pattern: str = "*", **options: Unpack[HandlerOptions]
+    ) -> Callable[[DjangoHandler], DjangoHandler]:
+        return Definitions.on(self, source, pattern, **options)
+
+    def on_undo(  # type: ignore[override]  # likewise
+        self, source: str, pattern: str = "*", *, name: str | None = None, timeout_s: float | None = None
+    ) -> Callable[[DjangoHandler], DjangoHandler]:
+        return Definitions.on_undo(self, source, pattern, name=name, timeout_s=timeout_s)
+
+    on.__doc__, on_undo.__doc__ = Definitions.on.__doc__, Definitions.on_undo.__doc__
 
     def run_worker(self, script: Script[None]) -> None:
         """Work, then close the thread's connection, which Django would not."""

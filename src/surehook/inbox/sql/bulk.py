@@ -13,7 +13,7 @@ Values are those that drivers take as they are: None, bool, int, str, bytes. Err
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from surehook.inbox.sql.idle_timeout import StoreBounds
 Row = tuple[Any, ...]
 
 ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
+WRITTEN = "psycopg"  # the one of them to which arrays of bytes are given as text
 _STEPS = (64, 16, 4, 1)  # rows of one statement on SQLite
 _PARAMETERS = 999  # of one statement: the bound of old SQLite builds
 _MEMO = 64  # texts: about ten for each dialect of a program
@@ -57,7 +58,9 @@ def insert_rows(connection: Connection, *given: Rows, bounds: StoreBounds | None
     dialect = connection.dialect
     if dialect.driver in ARRAYS:
         statement = _insert_all(dialect, tuple((one.table, one.columns) for one in parts), bounds)
-        connection.exec_driver_sql(statement, tuple(column for one in parts for column in _turned(one.rows)))
+        connection.exec_driver_sql(
+            statement, tuple(column for one in parts for column in _turned(dialect, one))
+        )
     elif dialect.name == "sqlite":
         for table, columns, rows in parts:
             for some in _portions(rows, len(columns)):
@@ -70,9 +73,8 @@ def insert_rows(connection: Connection, *given: Rows, bounds: StoreBounds | None
 
 def insert_missing(connection: Connection, given: Rows) -> None:
     """Insert the rows whose keys are not there. Arrays are taken: elsewhere `insert` of the dialect says it."""
-    table, columns, rows = given
-    statement = f"{_insert_all(connection.dialect, ((table, columns),))} ON CONFLICT DO NOTHING"
-    connection.exec_driver_sql(statement, tuple(_turned(rows)))
+    statement = f"{_insert_all(connection.dialect, ((given.table, given.columns),))} ON CONFLICT DO NOTHING"
+    connection.exec_driver_sql(statement, tuple(_turned(connection.dialect, given)))
 
 
 def update_rows(
@@ -80,14 +82,29 @@ def update_rows(
 ) -> None:
     """Give `columns` new values where `keys` have theirs; a row is the new values, and then those of the keys."""
     if rows:
-        arrays = connection.dialect.driver in ARRAYS
-        given = tuple(_turned(rows)) if arrays else list(rows)
-        connection.exec_driver_sql(_update(connection.dialect, table, columns, keys), given)
+        dialect = connection.dialect
+        arrays = dialect.driver in ARRAYS
+        given = tuple(_turned(dialect, Rows(table, (*columns, *keys), rows))) if arrays else list(rows)
+        connection.exec_driver_sql(_update(dialect, table, columns, keys), given)
 
 
-def _turned(rows: Sequence[Row]) -> list[list[Any]]:
-    """Turn rows into one list for each column."""
-    return [list(column) for column in zip(*rows, strict=True)]
+def byte_array(values: Iterable[bytes | None]) -> str:
+    """Write an array of bytes as PostgreSQL's text. psycopg's own text of one has each backslash twice where
+    `standard_conforming_strings` is off, and what is stored then is that text."""
+    texts = ("NULL" if one is None else f'"\\\\x{one.hex()}"' for one in values)
+    return f"{{{','.join(texts)}}}"
+
+
+def _turned(dialect: Dialect, given: Rows) -> list[list[Any] | str]:
+    """Turn rows into one array for each column."""
+    columns = zip(*given.rows, strict=True)
+    if dialect.driver != WRITTEN:
+        return [list(column) for column in columns]
+    are_bytes = (isinstance(given.table.c[name].type, LargeBinary) for name in given.columns)
+    return [
+        byte_array(column) if is_bytes else list(column)
+        for is_bytes, column in zip(are_bytes, columns, strict=True)
+    ]
 
 
 def _portions(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:

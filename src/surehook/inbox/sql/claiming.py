@@ -8,7 +8,7 @@ and locked it, and nobody can take a locked row. Attempts are counted when claim
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -17,16 +17,18 @@ from sqlalchemy import (
     Connection,
     Integer,
     LargeBinary,
+    Text,
     any_,
     bindparam,
     case,
+    cast,
     delete,
     func,
     select,
     update,
 )
 
-from surehook.inbox.sql.bulk import ARRAYS
+from surehook.inbox.sql.bulk import ARRAYS, WRITTEN, byte_array
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
 from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
 from surehook.ports.inbox_runs import Run
@@ -59,9 +61,12 @@ _DUE_BOUND = _DUE.add_columns(BY_THE_WAY)
 
 
 class _OfRuns:
-    """Statements about the runs of a batch, whose ids are the value `ids`."""
+    """Statements about the runs of a batch, whose ids are the value `ids`, as `given` writes them."""
 
-    def __init__(self, theirs: ColumnElement[bool]) -> None:
+    def __init__(
+        self, theirs: ColumnElement[bool], given: Callable[[Sequence[bytes]], object] = list
+    ) -> None:
+        self.given = given
         self.take = (
             update(runs)
             .where(theirs)
@@ -78,9 +83,12 @@ class _OfRuns:
 # One parameter for each id is written into the statement anew each time, which costs more than a row does.
 _IN_LIST = _OfRuns(runs.c.id.in_(bindparam("ids", expanding=True)))
 _IN_ARRAY = _OfRuns(runs.c.id == any_(bindparam("ids", type_=ARRAY(LargeBinary))))
+_IN_TEXT = _OfRuns(runs.c.id == any_(cast(bindparam("ids", type_=Text), ARRAY(LargeBinary))), byte_array)
 
 
 def _of_runs(connection: Connection) -> _OfRuns:
+    if connection.dialect.driver == WRITTEN:
+        return _IN_TEXT
     return _IN_ARRAY if connection.dialect.driver in ARRAYS else _IN_LIST
 
 
@@ -109,10 +117,11 @@ def claim(
     lapsed = [bytes(row.id) for row in found if row.lease is not None]
     ids = lapsed[:1] or [bytes(row.id) for row in found]
     of_runs = _of_runs(connection)
-    connection.execute(of_runs.take, {"ids": ids, "token": token, "until": now + lease_ms})
-    rows = connection.execute(of_runs.taken, {"ids": ids}).all()
+    given = of_runs.given(ids)
+    connection.execute(of_runs.take, {"ids": given, "token": token, "until": now + lease_ms})
+    rows = connection.execute(of_runs.taken, {"ids": given}).all()
     if len(rows) < len(ids):
-        rows = connection.execute(of_runs.taken_now, {"ids": ids}).all()
+        rows = connection.execute(of_runs.taken_now, {"ids": given}).all()
         _sweep(connection, set(ids) - {bytes(row.id) for row in rows})
     return [loaded(row) for row in rows]
 
@@ -150,7 +159,7 @@ def hold(
     """Lock claimed runs; `idle_ms` as for `claim`."""
     of_runs = _of_runs(connection)
     mine, bound = (of_runs.mine, {}) if idle_ms is None else (of_runs.mine_bound, {"idle": str(idle_ms)})
-    found = connection.execute(mine, {"ids": list(ids), "token": token, **bound})
+    found = connection.execute(mine, {"ids": of_runs.given(ids), "token": token, **bound})
     return {bytes(row[0]) for row in found}
 
 

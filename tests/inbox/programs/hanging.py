@@ -1,0 +1,71 @@
+"""Inboxes whose handlers hang, each in its way, for processes that are told to stop.
+
+    surehook inbox work tests.inbox.programs.hanging:NAME       the command owns the process
+    python -m tests.inbox.programs.hanging NAME                 an application does, and calls `stop`
+
+DATABASE is the path of a file of SQLite. A line on the output says when a handler hangs, and when `stop` is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from typing import Any
+
+from surehook.inbox import AsyncInbox, Inbox, Rules
+from tests.inbox.house import partner
+
+LONG_S = 3600
+PATH = os.environ["DATABASE"]
+RULES = Rules(stop_s=0.2)
+
+
+def sleeps(event: Any, tx: Any) -> None:
+    hangs()
+    threading.Event().wait(LONG_S)
+
+
+deaf, blocks, pooled = (AsyncInbox(f"sqlite:///{PATH}", [partner()], rules=RULES) for _ in range(3))
+thread = Inbox(f"sqlite:///{PATH}", [partner()], rules=RULES)
+thread.on("partner")(sleeps)
+
+
+def hangs() -> None:
+    print("hangs", flush=True)
+
+
+@deaf.on("partner")
+async def is_deaf(event: Any, tx: Any) -> None:
+    hangs()
+    while True:
+        try:
+            await asyncio.sleep(LONG_S)
+        except asyncio.CancelledError:
+            continue
+
+
+@blocks.on("partner")
+async def holds_the_loop(event: Any, tx: Any) -> None:
+    sleeps(event, tx)
+
+
+@pooled.on("partner")
+async def leaves_a_thread(event: Any, tx: Any) -> None:
+    hangs()
+    await asyncio.to_thread(threading.Event().wait, LONG_S)
+
+
+async def embedded(inbox: Any) -> None:
+    began = asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    inbox.start(2)
+    await began
+    stopping = inbox.stop()
+    if stopping is not None:
+        await stopping
+    print("stopped", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(embedded(globals()[sys.argv[1]]))

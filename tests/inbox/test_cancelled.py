@@ -1,0 +1,187 @@
+"""Handlers whose own task is cancelled, by themselves or by what they began: a failure like any other.
+
+The worker's task is the one that they run in. It ended by that, the attempt was named nowhere, and its event waited for a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from surehook.inbox import Backoff, Rules
+from tests.inbox.house import known_as_quick
+from tests.inbox.test_documents import table
+
+INSERT = text("insert into effects (event_id) values (:id)")
+PATIENCE_S = 60
+
+
+@pytest.fixture(
+    params=["sqlite", *(pytest.param(one, marks=pytest.mark.slow) for one in ("postgresql", "mariadb"))]
+)
+def ground(request, ground_of):
+    return ground_of(request.param, "async")
+
+
+def this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+async def waits(event, tx):
+    this_task().cancel()
+    await asyncio.sleep(0)
+
+
+async def returns(event, tx):
+    this_task().cancel()
+
+
+def blocks(event, tx):
+    this_task().cancel()
+
+
+async def twice(event, tx):
+    this_task().cancel()
+    this_task().cancel()
+    await tx.execute(INSERT, {"id": "after"})
+
+
+async def by_a_child(event, tx):
+    waiting = this_task()
+
+    async def cancels():
+        waiting.cancel()
+
+    child = asyncio.create_task(cancels())
+    await asyncio.Event().wait()
+    await child
+
+
+async def of_a_child(event, tx):
+    child = asyncio.create_task(asyncio.sleep(PATIENCE_S))
+    child.cancel()
+    await child
+
+
+async def raises(event, tx):
+    raise asyncio.CancelledError
+
+
+KINDS = pytest.mark.parametrize(
+    "cancels", [waits, returns, blocks, twice, by_a_child, of_a_child, raises], ids=lambda one: one.__name__
+)
+
+
+def defined(house, cancels):
+    """Handlers: of `evt_1`, one that has itself cancelled; of others, one that is well. And a signal that an event is dead."""
+
+    @house.inbox.on("partner", "*")
+    async def writes(event, tx):
+        await tx.execute(INSERT, {"id": event.id})
+
+    house.inbox.on("partner", "bad")(cancels)
+    dead = asyncio.Event()
+    house.inbox.on_dead(lambda failure: dead.set())
+    return dead
+
+
+@KINDS
+def test_a_cancelled_handler_has_failed_and_its_worker_goes_on(houses, caplog, cancels):
+    house = houses(backoff=Backoff(attempts=1))
+    known_as_quick(house.inbox)
+    dead = defined(house, cancels)
+    for event_id, kind in (("evt_0", "good"), ("evt_1", "bad"), ("evt_2", "good")):
+        house.receive(event_id, kind)
+
+    async def story():
+        house.inbox.start(1)
+        (member,) = house.inbox.pool.members
+        async with asyncio.timeout(PATIENCE_S):
+            await dead.wait()
+            await house.inbox.work()
+        assert not member.is_done and not member.task.cancelling()
+        await house.inbox.stop()
+        assert not member.task.cancelled()
+
+    house.do(story())
+    assert house.states() == {"evt_0": "finalized", "evt_1": "dead", "evt_2": "finalized"}
+    assert sorted(house.effects()) == ["evt_0", "evt_2"]
+    (event,) = house.events(id="evt_1")
+    (tried,) = house.do(house.inbox.show(event.ref)).tries
+    assert (event.code, event.attempts, tried.error) == ("handler_failed", 1, "CancelledError")
+    assert f"{event.ref} bad of partner: attempt 1 failed (handler_failed)" in caplog.text
+    assert "a worker has ended" not in caplog.text
+
+
+@KINDS
+def test_a_cancelled_handler_of_a_move_has_failed_likewise(houses, caplog, cancels):
+    house = houses(backoff=Backoff(attempts=1))
+    house.inbox.follow(table(mode="strict"), "partner")
+    dead = defined(house, cancels)
+    house.inbox.on("partner", "document.sent")(cancels)
+    house.receive("evt_1", "document.sent", document="doc_1", n=1)
+
+    async def story():
+        house.inbox.start(1)
+        async with asyncio.timeout(PATIENCE_S):
+            await dead.wait()
+        await house.inbox.stop()
+
+    house.do(story())
+    assert house.events(id="evt_1")[0].code == "handler_failed"
+
+
+def test_a_stop_is_no_failure_of_the_handler_that_it_cancels(houses, caplog):
+    house = houses(rules=Rules(stop_s=0.05))
+    began = asyncio.Event()
+
+    @house.inbox.on("partner", "*")
+    async def waits_long(event, tx):
+        began.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await tx.execute(INSERT, {"id": event.id})
+        raise asyncio.CancelledError
+
+    house.receive("evt_1")
+
+    async def story():
+        house.inbox.start(1)
+        async with asyncio.timeout(PATIENCE_S):
+            await began.wait()
+            await house.inbox.stop()
+
+    house.do(story())
+    assert "attempt 1 failed" not in caplog.text
+    assert house.sql("select attempts, state from surehook_inbox_runs") == [(0, "accepted")]
+
+
+def test_the_end_of_a_loop_is_none_either_and_waits_for_nobody(houses, caplog):
+    house = houses()
+    began = asyncio.Event()
+
+    @house.inbox.on("partner", "*")
+    async def waits_long(event, tx):
+        began.set()
+        await asyncio.Event().wait()
+
+    house.receive("evt_1")
+
+    async def story():
+        house.inbox.start(2)
+        await began.wait()
+        others = asyncio.all_tasks() - {this_task()}
+        for task in others:  # as asyncio.run does when its coroutine is over, and nobody has called stop
+            task.cancel()
+        _, left = await asyncio.wait(others, timeout=PATIENCE_S)
+        assert not left
+
+    house.do(story())
+    assert "attempt 1 failed" not in caplog.text
+    assert house.sql("select attempts, state, error_code from surehook_inbox_runs") == [(1, "accepted", None)]
