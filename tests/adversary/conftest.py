@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -9,6 +10,15 @@ import pytest
 from tests.adversary.arena import TIMED, table
 
 FIGURES = "figures of an attack"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _judged_alone() -> None:
+    """Refuse to judge milliseconds while other attacks take the cores: a bound that holds there or not says nothing."""
+    if TIMED and int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        pytest.fail(
+            "milliseconds are judged one attack after another: leave out -n, or say TIMED=0", pytrace=False
+        )
 
 
 def keep(item: pytest.Item, figures: dict[str, Any]) -> None:
