@@ -31,10 +31,11 @@ test: $(READY) ## all tests; SERVICES=required refuses to leave any out
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not adversary'
 
 # Milliseconds are judged one attack after another. Where none are, attacks run beside each other: they wait more than they
-# compute, and each has its server, its ledger and its memory to itself. They are dealt out one at a time, since some are long.
+# compute, and each has its server, its ledger and its memory to itself. Those that compute (`computing`) take turns.
 TIMED ?= 1
-BESIDE = -n $(WORKERS) --dist load --maxschedchunk 1
-adversary: $(READY) ## attacks on a running server, one after another: its memory, and what a customer beside them notices; TIMED=0 judges no milliseconds, WORKERS at a time
+ATTACKS ?= 4
+BESIDE = -n $(ATTACKS) --dist load --maxschedchunk 1
+adversary: $(READY) ## attacks on a running server, one after another: its memory, and what a customer beside them notices; TIMED=0 judges no milliseconds, ATTACKS at a time
 	TIMED=$(TIMED) $(BIN)/python -m pytest tests/adversary -m adversary $(if $(filter 0,$(TIMED)),$(BESIDE))
 
 # Only a slow module needs it, and its import is a fifth of reading all tests.

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any
 
 from lab.bench import processes
@@ -18,6 +18,7 @@ from lab.bench.figures import Joined
 from lab.bench.server import KEY
 from lab.bench.stage import Setup, Sink, Stage, stage
 from tests.e2e.calling import until
+from tests.servers import folder
 
 LOUD = "loud"  # the attacker's tenant
 RATE, CONNECTIONS = 20.0, 4  # of the customer, in requests a second
@@ -29,9 +30,9 @@ MEMORY_MB = 400.0
 FACTOR = 2.0
 # Milliseconds are judged on a machine that does nothing else. Elsewhere, as in CI: memory, answers and arrivals alone.
 TIMED = os.environ.get("TIMED", "1") != "0"
-# Where they are judged, an attacker may take of the cores what nobody else wants: what it does to the server counts. Beside other
-# attacks and their servers that is nothing, and an attack that starves proves nothing.
-PRIORITY = 19 if TIMED else 0
+# Where they are judged, an attacker has of the cores what nobody else wants: what it does to the server counts. Beside other attacks
+# and what else fills the cores that may be nothing, and an attack that starves proves nothing; but servers come first.
+PRIORITY = 19 if TIMED else 10
 # Alone, p95 is a few milliseconds; twice that is one turn of a scheduler whose two cores the attacker uses as well.
 LEAST_MS = 15.0
 
@@ -41,12 +42,16 @@ class Arena:
 
     ledger  its name
     tell    who is told the figures of each attack, before they are judged
+    computing  true for one at a time: what such an attack makes of a server grows with the time it has on a core
     """
 
-    def __init__(self, scene: Stage, *, ledger: str, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, scene: Stage, *, ledger: str, tell: Callable[[dict[str, Any]], None], computing: bool
+    ) -> None:
         self.scene = scene
         self.ledger = ledger
         self._tell = tell
+        self._computing = computing
         self.api = scene.api
         self.loud: Sink = scene.another_sink()
         scene.endpoint("/ok", ["document.*"])
@@ -107,7 +112,8 @@ class Arena:
     def withstands(self, name: str, **how: Any) -> dict[str, Any]:
         """Measure before and during an attack, and judge; the figures."""
         calm = self.measure(CALM_S)
-        with self.attack(name, **how):
+        turn = folder.only_one("computing-attack") if self._computing else nullcontext()
+        with turn, self.attack(name, **how):
             attacked = self.measure(ATTACKED_S)
         told = [f"{key}={value}" for key, value in how.items() if isinstance(value, int) or key == "path"]
         figures = {
@@ -155,9 +161,9 @@ def table(all_figures: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 @contextmanager
 def arena(
-    database_url: str | None, *, tell: Callable[[dict[str, Any]], None], **settings: str
+    database_url: str | None, *, tell: Callable[[dict[str, Any]], None], computing: bool, **settings: str
 ) -> Iterator[Arena]:
     """A server on SQLite, or on the database given, ready to be attacked."""
     ledger = "sqlite" if database_url is None else "postgres"
     with stage(Setup(database_url=database_url, settings=settings)) as scene:
-        yield Arena(scene, ledger=ledger, tell=tell)
+        yield Arena(scene, ledger=ledger, tell=tell, computing=computing)
