@@ -5,5 +5,7 @@ attacker, a process of its own, does what the test names. The same load is measu
 Three things must hold through every attack: the server's memory stays bounded, the customer's requests are answered
 (202, never 5xx) about as fast as before, and the customer's events arrive.
 
-Runs alone, one test after another (`make adversary`): beside other tests the figures would be theirs.
+Where milliseconds are judged (`make adversary`), it runs alone, one test after another: beside other tests the figures would
+be theirs. Elsewhere (`TIMED=0`) attacks run beside each other, each on a server, a ledger and receivers of its own; what is
+judged then, answers, arrivals and the memory of its own server, is nobody else's.
 """

@@ -20,7 +20,11 @@ HASTY = {**SLOW, "schedule": {"fixed": [0.01] * 30}, "jitter": None}
 @pytest.fixture(params=["sqlite", "postgres"])
 def scene(request: pytest.FixtureRequest) -> Iterator[Arena]:
     """A fresh server for each attack."""
-    with _ledger(request) as url, arena(url, tell=lambda figures: keep(request.node, figures)) as made:
+    computing = request.node.get_closest_marker("computing") is not None
+    with (
+        _ledger(request) as url,
+        arena(url, tell=lambda figures: keep(request.node, figures), computing=computing) as made,
+    ):
         yield made
 
 
@@ -32,6 +36,49 @@ def _ledger(request: pytest.FixtureRequest) -> Iterator[str | None]:
     server: Postgres = request.getfixturevalue("postgres")
     with server.database() as url:
         yield url
+
+
+@pytest.mark.computing
+@pytest.mark.parametrize("attack", ["previews", "nested", "scrapes", "schemas"])
+def test_what_is_costly_to_answer_takes_turns(scene: Arena, attack: str) -> None:
+    scene.withstands(attack)
+
+
+@pytest.mark.computing
+def test_events_that_are_costly_to_judge_take_turns(scene: Arena) -> None:
+    schema = {"uniqueItems": True, "items": {"uniqueItems": True}}
+    scene.api.call("POST", "/v1/event-types", {"name": "loud.judged", "schema": schema})
+    scene.withstands("judged")
+
+
+@pytest.mark.computing
+def test_a_flood_of_batches_is_its_own_tenants_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/ok", 1)
+    scene.withstands("batches")
+
+
+@pytest.mark.computing
+def test_batches_that_are_broken_at_their_end_are_their_callers_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/ok", 1)
+    scene.withstands("broken_batches")
+
+
+@pytest.mark.computing
+def test_batches_to_a_thousand_endpoints_take_turns_with_others(scene: Arena) -> None:
+    scene.loud_endpoints("/d/200", 1_000)
+    scene.withstands("wide", events=500)
+
+
+# What is longest prepared comes next, or the others would wait for it at the end.
+def test_large_events_owed_to_thousands_of_endpoints_are_their_own_trouble(scene: Arena) -> None:
+    scene.loud_endpoints("/d/1500", 5_000, SLOW)
+    scene.withstands("owed", pad=255_000, events=20)
+
+
+def test_a_caller_who_changes_descriptions_in_a_loop_holds_nobody_up(scene: Arena) -> None:
+    scene.loud_endpoints("/ok", 2_000)
+    endpoints = [row["id"] for row in scene.api.pages("/v1/endpoints", tenant="loud")]
+    scene.withstands("changes", endpoints=endpoints)
 
 
 @pytest.mark.parametrize("attack", ["header_lines", "header_value", "long_url", "trailers", "slow_readers"])
@@ -53,17 +100,6 @@ def test_requests_by_the_thousand_in_one_write_are_answered_one_by_one(scene: Ar
     scene.withstands("pipelined", path=path)
 
 
-@pytest.mark.parametrize("attack", ["previews", "nested", "scrapes", "schemas"])
-def test_what_is_costly_to_answer_takes_turns(scene: Arena, attack: str) -> None:
-    scene.withstands(attack)
-
-
-def test_events_that_are_costly_to_judge_take_turns(scene: Arena) -> None:
-    schema = {"uniqueItems": True, "items": {"uniqueItems": True}}
-    scene.api.call("POST", "/v1/event-types", {"name": "loud.judged", "schema": schema})
-    scene.withstands("judged")
-
-
 def test_nothing_is_kept_of_events_that_are_refused(scene: Arena) -> None:
     scene.withstands("refused")
 
@@ -76,40 +112,14 @@ def test_half_sent_batches_are_bounded_in_bytes(scene: Arena) -> None:
     scene.withstands("half_bodies", connections=200)
 
 
-def test_a_flood_of_batches_is_its_own_tenants_trouble(scene: Arena) -> None:
-    scene.loud_endpoints("/ok", 1)
-    scene.withstands("batches")
-
-
-def test_batches_that_are_broken_at_their_end_are_their_callers_trouble(scene: Arena) -> None:
-    scene.loud_endpoints("/ok", 1)
-    scene.withstands("broken_batches")
-
-
-def test_batches_to_a_thousand_endpoints_take_turns_with_others(scene: Arena) -> None:
-    scene.loud_endpoints("/d/200", 1_000)
-    scene.withstands("wide", events=500)
-
-
 def test_64_mib_owed_to_one_slow_receiver_is_its_own_trouble(scene: Arena) -> None:
     scene.loud_endpoints("/d/1500", 1, SLOW)
     scene.withstands("owed", pad=20_000, events=3_300)
 
 
-def test_large_events_owed_to_thousands_of_endpoints_are_their_own_trouble(scene: Arena) -> None:
-    scene.loud_endpoints("/d/1500", 5_000, SLOW)
-    scene.withstands("owed", pad=255_000, events=20)
-
-
 def test_retries_without_a_pause_are_their_own_tenants_trouble(scene: Arena) -> None:
     scene.loud_endpoints("/status/500", 5, HASTY)
     scene.withstands("hasty", rate=20)
-
-
-def test_a_caller_who_changes_descriptions_in_a_loop_holds_nobody_up(scene: Arena) -> None:
-    scene.loud_endpoints("/ok", 2_000)
-    endpoints = [row["id"] for row in scene.api.pages("/v1/endpoints", tenant="loud")]
-    scene.withstands("changes", endpoints=endpoints)
 
 
 def test_test_calls_to_receivers_that_hang_take_nothing_from_deliveries(scene: Arena) -> None:
