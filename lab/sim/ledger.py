@@ -180,7 +180,8 @@ class SimLedger:
         return result
 
     async def _may_die(self, plan: dict[str, int], when: str, *names: str) -> None:
-        if any([self._strikes(plan, name) for name in names]):
+        struck = [self._strikes(plan, name) for name in names]
+        if any(struck):
             self._kill(f"{when} {names[0]}")
             await self._loop.create_future()
 
