@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 
 import aio_pika
@@ -126,7 +129,28 @@ async def test_the_password_of_a_broker_is_in_no_error(redis):
     assert "hidden" not in str(refused.value)
 
 
+async def test_a_broker_that_is_away_leaves_no_coroutine_for_another_thread_to_find() -> None:
+    gc.disable()
+    try:
+        with pytest.raises(QueueAway):
+            await broker(Queue("amqp://guest:guest@127.0.0.1:1/")).publisher()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            await asyncio.to_thread(gc.collect)
+    finally:
+        gc.enable()
+    assert [str(one.message) for one in caught if "never awaited" in str(one.message)] == []
+
+
 @pytest.mark.slow  # a broker takes fifteen seconds to begin
+async def test_a_virtual_host_that_is_not_there_is_named(broker: str) -> None:
+    from surehook.inbox.queue import brokers
+
+    with pytest.raises(QueueAway, match="the virtual host 'nowhere' is refused: is it there"):
+        await brokers.broker(Queue(f"{broker.rpartition('/')[0]}/nowhere")).publisher()
+
+
+@pytest.mark.slow
 async def test_a_queue_that_is_set_otherwise_is_taken_from_and_not_given_to(broker: str) -> None:
     from surehook.inbox.queue import brokers
 
