@@ -188,3 +188,15 @@ async def test_a_queue_that_was_deleted_takes_nothing_and_is_made_anew(broker: s
     again = await queue.publisher()
     assert await again.put([b"not lost"]) == [True]
     await again.close()
+
+
+@pytest.mark.slow
+def test_one_move_takes_all_that_waits_also_what_the_broker_has_handed_over(
+    houses: Callable[..., House], broker: str
+) -> None:
+    house = houses(sources=[partner(on_conflict="accept")], queue=Queue(broker))
+    for n in range(100):
+        assert house.receive(f"evt_{n}").status == 200
+    assert house.do(house.inbox.queued()).waiting == 100
+    assert house.do(house.inbox.move()) == 100
+    assert len(house.states()) == 100
