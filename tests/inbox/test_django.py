@@ -24,7 +24,7 @@ from django.test import Client, TestCase, TransactionTestCase, override_settings
 from django.urls import path
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import Refuse, sources
+from surehook.inbox import Backoff, Refuse, sources
 from surehook.inbox.django.settings import given
 from surehook.inbox.sql import ddl
 from surehook.verify import sign
@@ -432,6 +432,101 @@ def test_an_event_is_finalized_with_the_work_that_calls_for_it_or_not_at_all(inb
     with transaction.atomic():
         assert inbox.finalize(ref)
     assert states(inbox) == {"evt_1": "finalized"}
+
+
+def leaves_open(event: Any) -> None:
+    """What an ExitStack that nobody closes does."""
+    if event.id == "evt_1":
+        transaction.atomic().__enter__()
+
+
+def three_at_once(inbox: Inbox) -> None:
+    for n in range(3):
+        inbox.receive(call(*signed(f"c{n}", f"evt_{n}"), at=NOW))
+    known_as_quick(inbox)
+    inbox.work()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_handler_that_leaves_a_block_open_has_failed_and_its_neighbours_stand(inbox, raises):
+    def leaves(event: Any) -> None:
+        leaves_open(event)
+        if raises and event.id == "evt_1":
+            raise ValueError("its own")
+
+    creating(inbox, leaves)
+    three_at_once(inbox)
+    assert not connection.in_atomic_block
+    assert (numbers(), states(inbox)) == (
+        ["c0", "c2"],
+        {"evt_0": "finalized", "evt_1": "accepted", "evt_2": "finalized"},
+    )
+    (failed,) = inbox.events(id="evt_1")
+    assert (failed.code, failed.attempts) == ("handler_failed", 1)
+    assert ("its own" if raises else "a block of transaction.atomic() was left open") in (failed.error or "")
+
+
+@pytest.mark.parametrize("place", ["on_commit", "a hook"])
+def test_a_block_left_open_where_a_worker_is_in_no_transaction_does_not_stop_it(inboxes, caplog, place):
+    inbox = inboxes(backoff=Backoff(attempts=1))
+
+    def leaves(event: Any) -> None:
+        if place == "on_commit":
+            transaction.on_commit(lambda: leaves_open(event))
+        elif event.id == "evt_1":
+            raise ValueError("for the hook")
+
+    inbox.on_dead(lambda failure: transaction.atomic().__enter__())
+    creating(inbox, leaves)
+    inbox.start(workers=1)
+    try:
+        for n in (1, 2):
+            inbox.receive(call(*signed(f"c{n}", f"evt_{n}"), at=NOW))
+            until(lambda: states(inbox)[f"evt_{n}"] != "accepted", "the worker has stopped")  # noqa: B023 (called here)
+    finally:
+        inbox.stop()
+    assert states(inbox) == {"evt_1": "finalized" if place == "on_commit" else "dead", "evt_2": "finalized"}
+    assert "was left open" in caplog.text
+
+
+def test_a_handler_that_ends_a_block_around_it_spoils_nothing_for_its_neighbours(inbox):
+    def ends(event: Any) -> None:
+        if event.id == "evt_1":
+            transaction.atomic().__exit__(None, None, None)
+
+    creating(inbox, ends)
+    three_at_once(inbox)
+    assert (numbers(), states(inbox)) == (
+        ["c0", "c2"],
+        {"evt_0": "finalized", "evt_1": "accepted", "evt_2": "finalized"},
+    )
+    (failed,) = inbox.events(id="evt_1")
+    assert (failed.code, failed.attempts) == ("commit_failed", 1)
+    assert "a block of transaction.atomic() that it had not begun" in (failed.error or "")
+
+
+def test_a_handler_that_ends_all_blocks_around_it_has_committed(inbox):
+    def ends(event: Any) -> None:
+        for _ in range(2):
+            transaction.atomic().__exit__(None, None, None)
+
+    creating(inbox, ends)
+    inbox.receive(call(*signed("c1"), at=NOW))
+    inbox.work()
+    (ended,) = inbox.events()
+    assert (numbers(), ended.state, ended.code) == (["c1"], "dead", "handler_commits")
+
+
+def test_in_a_transaction_of_the_application_a_block_left_open_fails_its_event_alone(inbox):
+    creating(inbox, leaves_open)
+    for n in (1, 2):
+        inbox.receive(call(*signed(f"c{n}", f"evt_{n}"), at=NOW))
+    with transaction.atomic():
+        Contract.objects.create(number="own")
+        inbox.work()
+        assert len(connection.atomic_blocks) == 1
+    assert numbers() == ["c2", "own"]
+    assert states(inbox) == {"evt_1": "accepted", "evt_2": "finalized"}
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)

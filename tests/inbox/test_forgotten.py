@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 import pytest
@@ -104,6 +105,54 @@ def test_what_another_thread_or_task_forgets_is_nobodys_failure(house):
     house.receive("evt_1")
     house.work()
     assert house.states() == {"evt_1": "finalized"}
+
+
+class Cycle:
+    """Garbage that only the collector finds; it holds a coroutine nobody awaits."""
+
+    def __init__(self) -> None:
+        self.coroutine, self.itself = notify(None), self
+
+
+class Destructor:
+    """Garbage that only the collector finds; it makes a coroutine as it goes, as a library's connection does."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        notify(None)
+
+
+@pytest.fixture
+def collecting_by_hand():
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("garbage", [Cycle, Destructor])
+def test_what_the_collector_finds_during_a_call_is_not_its_failure(house, garbage, collecting_by_hand):
+    def collecting(event, tx):
+        gc.collect()
+
+    house.inbox.on("partner")(forgetting(house, collecting))
+    house.receive("evt_1")
+    garbage()
+    house.work()
+    assert house.states() == {"evt_1": "finalized"}
+
+
+def test_what_a_handler_forgets_after_a_collection_is_its_failure(house, collecting_by_hand):
+    def collecting(event, tx):
+        Cycle()
+        gc.collect()
+        notify(event)
+
+    house.inbox.on("partner")(forgetting(house, collecting))
+    house.receive("evt_1")
+    house.work()
+    assert house.states() == {"evt_1": "accepted"}
 
 
 @pytest.mark.filterwarnings("default:coroutine .* was never awaited:RuntimeWarning")

@@ -8,13 +8,18 @@ function is asked here, and goes on telling. The warning itself is no ground to 
 place, is a setting of the whole process, and to catch them for one call is not safe beside other threads and tasks. It costs
 nothing until there is one.
 
-Python says nothing of awaitables that are no coroutines (a future, `tx.stream(…)`), nor, before its garbage is collected, of a
-coroutine that is kept somewhere. A collection during the call may bring up another's: then this attempt fails for it, and is done
-again.
+What the garbage collector finds may be anybody's: it works in whichever thread allocates, so a library's or the application's own
+forgotten coroutine, or one that a destructor makes, comes up in the middle of an innocent handler. So a call is not blamed during
+a collection in its thread, but for what is let go of at once, by its own code.
+
+Python says nothing of awaitables that are no coroutines (a future, `tx.stream(…)`), and of a coroutine that is kept somewhere
+only in a collection, where nobody is blamed for it.
 """
 
 from __future__ import annotations
 
+import gc
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -30,19 +35,35 @@ def watch(calls: HandlerCalls) -> None:
     """Have calls know, from now on, of coroutines that they made and nobody awaited."""
     tell: Callable[[object], object] | None = getattr(warnings, _TELL, None)
     if tell is not None and not isinstance(tell, _UnawaitedHook):
-        setattr(warnings, _TELL, _UnawaitedHook(tell))
+        collections = _Collections()
+        gc.callbacks.append(collections)
+        setattr(warnings, _TELL, _UnawaitedHook(tell, collections))
     _watched[:] = [one for one in _watched if one() is not None]
     _watched.append(weakref.ref(calls))
+
+
+class _Collections:
+    """Knows the thread that collects garbage now; there is one at a time."""
+
+    def __init__(self) -> None:
+        self._thread: int | None = None
+
+    def __call__(self, phase: str, _: object) -> None:
+        self._thread = threading.get_ident() if phase == "start" else None
+
+    @property
+    def are_here(self) -> bool:
+        return self._thread == threading.get_ident()
 
 
 class _UnawaitedHook:
     """The hook that `warnings` calls for a coroutine nobody awaited: notes it at the call under way first."""
 
-    def __init__(self, tell: Callable[[object], object]) -> None:
-        self._tell = tell
+    def __init__(self, tell: Callable[[object], object], collections: _Collections) -> None:
+        self._tell, self._collections = tell, collections
 
     def __call__(self, coroutine: Any) -> None:
-        for one in tuple(_watched):
+        for one in () if self._collections.are_here else tuple(_watched):
             calls = one()
             if calls is not None and (call := calls.mine()) is not None:
                 call.unawaited = coroutine.__qualname__

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 
 import aio_pika
@@ -126,7 +129,28 @@ async def test_the_password_of_a_broker_is_in_no_error(redis):
     assert "hidden" not in str(refused.value)
 
 
+async def test_a_broker_that_is_away_leaves_no_coroutine_for_another_thread_to_find() -> None:
+    gc.disable()
+    try:
+        with pytest.raises(QueueAway):
+            await broker(Queue("amqp://guest:guest@127.0.0.1:1/")).publisher()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            await asyncio.to_thread(gc.collect)
+    finally:
+        gc.enable()
+    assert [str(one.message) for one in caught if "never awaited" in str(one.message)] == []
+
+
 @pytest.mark.slow  # a broker takes fifteen seconds to begin
+async def test_a_virtual_host_that_is_not_there_is_named(broker: str) -> None:
+    from surehook.inbox.queue import brokers
+
+    with pytest.raises(QueueAway, match="the virtual host 'nowhere' is refused: is it there"):
+        await brokers.broker(Queue(f"{broker.rpartition('/')[0]}/nowhere")).publisher()
+
+
+@pytest.mark.slow
 async def test_a_queue_that_is_set_otherwise_is_taken_from_and_not_given_to(broker: str) -> None:
     from surehook.inbox.queue import brokers
 
@@ -164,3 +188,15 @@ async def test_a_queue_that_was_deleted_takes_nothing_and_is_made_anew(broker: s
     again = await queue.publisher()
     assert await again.put([b"not lost"]) == [True]
     await again.close()
+
+
+@pytest.mark.slow
+def test_one_move_takes_all_that_waits_also_what_the_broker_has_handed_over(
+    houses: Callable[..., House], broker: str
+) -> None:
+    house = houses(sources=[partner(on_conflict="accept")], queue=Queue(broker))
+    for n in range(100):
+        assert house.receive(f"evt_{n}").status == 200
+    assert house.do(house.inbox.queued()).waiting == 100
+    assert house.do(house.inbox.move()) == 100
+    assert len(house.states()) == 100

@@ -67,7 +67,7 @@ class Inbox(Blocking):
             store, sources, backoff=backoff, rules=rules, keep=keep, queue=queue, clock=clock, entropy=entropy
         )
         self.alias = store.alias
-        self.let_go = store.let_go
+        self.let_go, self._own_thread = store.let_go, store.own_thread
         self._group_commit = GroupCommit(_Durable(store), self.clock.boot)
         self.view: View = view_of(self.receiver, self.receive, store.alias)
 
@@ -100,11 +100,8 @@ class Inbox(Blocking):
     on.__doc__, on_undo.__doc__ = Definitions.on.__doc__, Definitions.on_undo.__doc__
 
     def run_worker(self, script: Script[None]) -> None:
-        """Work, then close the thread's connection, which Django would not."""
-        try:
+        with self._own_thread():
             super().run_worker(script)
-        finally:
-            self.let_go()
 
     def close(self) -> None:
         """Stop the workers and let go of the writing thread's connection; the caller's own is Django's."""

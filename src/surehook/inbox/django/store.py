@@ -10,9 +10,10 @@ a test's events vanish with the test. Only what is answered to a sender must not
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any, TypeVar
 
 from django.apps import apps
@@ -21,6 +22,7 @@ from django.db import Error as DjangoError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from surehook.core.errors import SettingsError
+from surehook.inbox.django.blocks import LEFT_OPEN, LeftOpen, Unbalanced, level
 from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer, driver
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
@@ -35,6 +37,8 @@ from surehook.inbox.trouble import TABLES
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
+
+log = logging.getLogger("surehook.inbox")
 
 
 class Broken(Exception):
@@ -63,15 +67,23 @@ class DjangoTransaction(SqlTransaction):
         lost: BaseException | None = None  # the driver's answer about the savepoint, where it is gone
         try:
             with transaction.atomic(using=self._django.alias):
+                depth = len(self._django.savepoint_ids)
                 try:
                     yield
                 except BaseException as error:
+                    if len(self._django.savepoint_ids) != depth:
+                        level(self._django, depth)
                     failed, lost = error, self._undone()
                     raise
+                if len(self._django.savepoint_ids) != depth:
+                    level(self._django, depth)
+                    raise LeftOpen(LEFT_OPEN)
                 if self._django.needs_rollback:
                     raise Broken(
                         "an error of the database was caught; use transaction.atomic() round what may fail"
                     )
+        except Unbalanced:
+            raise
         except BaseException as error:
             if self._django.needs_rollback:  # the savepoint was gone as well: so is the neighbours' work
                 if self._is_ended_by(failed, lost or error.__cause__):
@@ -166,6 +178,22 @@ class DjangoStore(SqlStore):
         super().__init__(borrowed.engine(driver, lambda: connections[alias].connection))
         self._one_writer = DjangoWriterLock()
 
+    def forked(self) -> None:
+        super().forked()
+        self._between: set[int] = set()  # threads that are workers', and in no transaction of ours
+
+    @contextmanager
+    def own_thread(self) -> Iterator[None]:
+        """The calling thread is a worker's: but for the inbox and its handlers, nobody is in a transaction there. Its connection
+        is closed at the end, which Django would not do."""
+        thread = threading.get_ident()
+        self._between.add(thread)
+        try:
+            yield
+        finally:
+            self._between.discard(thread)
+            self.let_go()
+
     def run(self, work: Callable[[Transaction], T], within_s: float | None = None) -> T:
         return self._run(work, within_s, durable=False)
 
@@ -174,10 +202,17 @@ class DjangoStore(SqlStore):
         return self._run(work, within_s, durable=True)
 
     def _run(self, work: Callable[[Transaction], T], within_s: float | None, *, durable: bool) -> T:
-        django: Any = connections[self.alias]
-        writer = DjangoWriter(self._one_writer) if django.vendor == "sqlite" else None
-        is_own = not django.in_atomic_block
+        thread = threading.get_ident()
         with ExitStack() as stack:
+            if thread in self._between:
+                self._between.discard(thread)
+                stack.callback(self._between.add, thread)
+                self._reset_if_left()
+            django: Any = connections[self.alias]
+            writer = DjangoWriter(self._one_writer) if django.vendor == "sqlite" else None
+            is_own = not django.in_atomic_block
+            if is_own:
+                stack.callback(self._reset_if_left)
             if writer is not None:
                 stack.callback(self._ended, writer)
             stack.enter_context(translated(_step))
@@ -201,6 +236,8 @@ class DjangoStore(SqlStore):
                 result = inside(connection, inbox_transaction, work, writer)
             if django.needs_rollback:
                 raise StoreError("the transaction was lost, and nobody said so")
+            if is_own and len(django.atomic_blocks) != 1:
+                raise StoreError(LEFT_OPEN)
             if len(django.atomic_blocks) == 1:
                 # Handlers of several events were here: what one of them left for after the commit may fail, and Django
                 # logs that, but it must neither stop what the others left nor look like a transaction that failed.
@@ -211,6 +248,15 @@ class DjangoStore(SqlStore):
         writer.end()
         if writer.is_cut and not connections[self.alias].in_atomic_block:
             connections[self.alias].close()  # nothing can be written through it
+
+    def _reset_if_left(self) -> None:
+        """Let go of a connection on which a block was left open, where nobody can be in one: it would never be committed."""
+        django: Any = connections[self.alias]
+        if django.in_atomic_block:
+            log.warning("%s; the connection is closed, and what was not committed on it is undone", LEFT_OPEN)
+            with suppress(Exception):  # it may be cut
+                django.close()
+            del connections[self.alias]  # with all that it believes about its transaction
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ log = logging.getLogger("surehook.inbox")
 
 TAKE = 64  # messages in hand, of 768 KiB at most
 IDLE_S = 0.5  # until a mover that waits for messages looks whether it is to stop
+LAST_S = 0.1  # for what the broker counts no more, as it is on its way here
 AWAY_S = (0.2, 5.0)  # first and longest time until a broker that is away is asked again
 REFUSED_MOST = 5  # times that the table refuses a message while it takes others
 LOOK_S = 10.0  # between two looks at how much waits
@@ -98,15 +99,17 @@ class Mover:
     async def until_empty(self) -> int:
         """Move what waits now, until nothing does; how many requests. Raises QueueAway, and what the table says of one that it
         does not take."""
-        moved = 0
+        moved, wait_s = 0, IDLE_S
         consumer = await self._broker.consumer(self._taker)
         try:
             while True:
-                moved += (some := await self._turn(consumer, IDLE_S))
+                moved += (some := await self._turn(consumer, wait_s))
                 if (error := next((pending.error for pending in self._pending), None)) is not None:
                     raise error
-                if not some or (await consumer.length()).waiting == 0:
+                if not some:
                     return moved
+                # RabbitMQ hands over more than is taken at a time, and does not count it any more.
+                wait_s = LAST_S if (await consumer.length()).waiting == 0 else IDLE_S
         finally:
             await consumer.close()
 

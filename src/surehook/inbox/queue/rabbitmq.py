@@ -16,7 +16,13 @@ from typing import Any, TypeVar
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
-from aio_pika.exceptions import CONNECTION_EXCEPTIONS, ChannelPreconditionFailed, DeliveryError, PublishError
+from aio_pika.exceptions import (
+    CONNECTION_EXCEPTIONS,
+    ChannelPreconditionFailed,
+    DeliveryError,
+    InvalidFrameError,
+    PublishError,
+)
 from yarl import URL
 
 from surehook.core.errors import said
@@ -91,15 +97,36 @@ class RabbitQueue:
         try:
             async with asyncio.timeout(CONNECT_S):
                 properties: Any = {"connection_name": "surehook inbox"}
-                connection = await aio_pika.connect(url, client_properties=properties)
+                connection = await aio_pika.connect(
+                    url, client_properties=properties, connection_class=ClosedByUs
+                )
                 yield connection
         except BaseException as error:
             if connection is not None:
                 await _closed(connection)
             if isinstance(error, _AWAY):
-                told = f"RabbitMQ: {said(error)}"
+                told = f"RabbitMQ: {_refusal(url, error)}"
                 raise QueueAway(told.replace(url.password, "***") if url.password else told) from None
             raise
+
+
+class ClosedByUs(aio_pika.Connection):
+    """A connection that its owner closes. The client's own has its destructor make the coroutine that closes it: collected by a
+    thread without a loop, as after each attempt to reach a broker that is away, that is never awaited."""
+
+    def __del__(self) -> None:
+        """Nothing."""
+
+
+def _refusal(url: URL, error: BaseException) -> str:
+    """Say why a broker was not reached. What it answers about a virtual host, its client keeps to itself."""
+    if isinstance(error, InvalidFrameError) and "OpenOk" in str(error):
+        host = url.path[1:] or "/"
+        return (
+            f"the virtual host {host!r} is refused: is it there (`rabbitmqctl list_vhosts`), and may this user use it "
+            f"(`rabbitmqctl list_permissions -p {host}`)?"
+        )
+    return said(error)
 
 
 class RabbitPublisher:
