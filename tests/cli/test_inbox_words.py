@@ -140,3 +140,17 @@ def test_an_event_that_was_not_waiting_for_a_decision_is_there(
     (event,) = waiting.events(id="e1")
     ran = surehook("inbox", command[0], PLACE, event.ref, *command[1:])
     assert (ran.code, ran.err) == (7, "it was not waiting for that\n")
+
+
+def test_events_are_listed_and_replayed_since_a_duration_ago(surehook: Run, waiting) -> None:
+    assert "e1" in surehook("inbox", "events", PLACE, "--since", "1h").out
+    assert "e1" not in surehook("inbox", "events", PLACE, "--until", "1h").out
+    ran = surehook("inbox", "replay", PLACE, "--reason", "again", "--since", "1h", "--id", "e1")
+    assert (ran.code, ran.out) == (0, "1 events will be processed again\n")
+    ran = surehook("inbox", "events", PLACE, "--since", "soon")
+    assert (ran.code, "'soon' is not a time" in ran.err) == (2, True)
+
+
+def test_a_prune_without_end_is_refused(surehook: Run, waiting) -> None:
+    ran = surehook("inbox", "prune", PLACE, "--events-days", "inf")
+    assert (ran.code, "at most 1,000,000 days" in ran.err) == (2, True)

@@ -196,6 +196,11 @@ def test_dedupe_records_must_outlive_bodies():
         Keep(bodies_days=90, events_days=30)
 
 
+def test_a_retention_without_end_is_refused():
+    with pytest.raises(SettingsError, match="at most 1,000,000 days"):
+        Keep(events_days=float("inf"))
+
+
 # -- beside a replay --------------------------------------------------------------------------------------------
 
 SERVED = pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from surehook.cli.commands import group
+from surehook.cli.human_times import span
 from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
 from surehook.cli.named_inbox import ask, check_source, inbox, queued
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
@@ -31,13 +32,13 @@ Correlation = Annotated[
 ]
 Document = Annotated[str | None, typer.Option(help="Events that were decided on for this document.")]
 Code = Annotated[str | None, typer.Option(help="Why it failed, such as handler_failed.")]
-Since = Annotated[str | None, typer.Option(help="Arrived since: RFC 3339.")]
+Since = Annotated[str | None, typer.Option(help="Arrived since: RFC 3339, or a duration ago (`6h`).")]
 DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT")]
 DocumentType = Annotated[str | None, typer.Option(help="Where one id is a document of several types.")]
 By = Annotated[str, typer.Option(help="Who says so; kept in the journal.")]
 Reason = Annotated[str, typer.Option(help="Why; kept in the journal.")]
 _WAITS = ("ready", "scheduled", "held", "parked", "dead")
-Until = Annotated[str | None, typer.Option(help="Arrived before: RFC 3339.")]
+Until = Annotated[str | None, typer.Option(help="Arrived before: RFC 3339, or a duration ago (`6h`).")]
 
 
 @app.command()
@@ -107,7 +108,7 @@ def stats(place: Place, json: Json = False) -> None:
         }
         for one in ask(place, lambda inbox: inbox.depth())
     ]
-    queue = queued(place)
+    queue, is_fronted = queued(place)
     if json:
         document({"data": rows, "next": None} | ({} if queue is None else {"queue": queue}))
         return
@@ -115,7 +116,7 @@ def stats(place: Place, json: Json = False) -> None:
         print_rows(rows)
         note_waiting(rows)
     else:
-        note("nothing waits" + ("" if queue is None else " in the table"))
+        note("nothing waits" + (" in the table" if is_fronted else ""))
     if queue is not None:
         note(f"in the queue {queue['waiting']} messages wait, {queue['aside']} were put aside")
 
@@ -163,8 +164,7 @@ def events(
         document=document_id,
         correlation_id=correlation_id,
         code=code,
-        since=since,
-        until=until,
+        **span(since, until),
     )
     found = ask(place, lambda inbox: inbox.page(limit=limit, **wanted))
     if not found.events:
@@ -259,8 +259,7 @@ def replay(
         document=document_id,
         correlation_id=correlation_id,
         code=code,
-        since=since,
-        until=until,
+        **span(since, until),
     )
     begun = ask(place, lambda inbox: inbox.replay(reason=reason, limit=limit, **wanted))
     if not begun:

@@ -44,8 +44,8 @@ def check_source(place: str, name: str | None) -> None:
         raise no_source(name, known)
 
 
-def queued(place: str) -> dict[str, int] | None:
-    """Numbers of messages in front of the table; None: there is no queue, or it cannot be asked."""
+def queued(place: str) -> tuple[dict[str, int] | None, bool]:
+    """Numbers of messages in front of the table, and whether there is a queue; without numbers it could not be asked."""
     from msgspec import structs
 
     from surehook.inbox.queue.port import QueueAway
@@ -53,6 +53,6 @@ def queued(place: str) -> dict[str, int] | None:
     try:
         found = ask(place, lambda inbox: inbox.queued())
     except QueueAway as error:
-        note(f"how much waits in the queue is not known: {error}")
-        return None
-    return None if found is None else structs.asdict(found)
+        note(f"the queue in front of the table could not be asked, so what waits there is not known: {error}")
+        return None, True
+    return (None, False) if found is None else (structs.asdict(found), True)

@@ -23,6 +23,7 @@ ROWS = 500  # of each kind in one transaction: some tens of milliseconds
 STEP_MS = 1_000  # until the next part of a walk
 PASS_MS = 60_000  # until the next walk
 STATEMENT_S = 5.0  # for one statement: a thousand times what it takes
+DAYS_MOST = 1_000_000  # that a retention may have: beyond, no database has such an instant
 LATE_MS = 600_000  # a worker that always has something to do prunes all the same
 
 
@@ -39,6 +40,12 @@ class Keep(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not 0 < self.bodies_days <= self.events_days:
             raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
+        if self.events_days > DAYS_MOST:
+            raise SettingsError(
+                "events_days",
+                f"at most {DAYS_MOST:,} days",
+                hint="what is to stay for ever is not pruned: `keep=None`",
+            )
 
     def before(self, now: int) -> tuple[int, int]:
         """Return the instants before which bodies and dedupe records are past their retention; Unix milliseconds."""

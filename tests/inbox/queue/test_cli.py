@@ -50,3 +50,6 @@ def test_stats_tell_what_waits_in_the_queue(place: str, name: str) -> None:
     ended = stats(f"{place}:{name}", "--json")
     assert "not known: nothing is there" in ended.output
     assert json.loads(ended.stdout) == {"data": [], "next": None}
+    told = stats(f"{place}:{name}").output
+    assert "the queue in front of the table could not be asked" in told
+    assert "nothing waits in the table\n" in told

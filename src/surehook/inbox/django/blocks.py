@@ -6,7 +6,7 @@ from within a block of its own, the inbox would leave that one, and nobody would
 
 from __future__ import annotations
 
-from typing import Any
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from surehook.inbox.sql.transaction import ENDED_IT, HandlerEndedIt
 from surehook.ports.inbox import StoreError
@@ -22,7 +22,7 @@ class Unbalanced(StoreError):
     """A handler ended a block that was there before it: its savepoint is gone, and it cannot be undone alone."""
 
 
-def level(django: Any, depth: int) -> None:
+def level(django: BaseDatabaseWrapper, depth: int) -> None:
     """Bring the stack of a connection back to so many savepoints after a handler that has left it otherwise.
 
     Raises Unbalanced where there were fewer, HandlerEndedIt where the handler was out of the transaction."""
