@@ -34,6 +34,7 @@ def level(django: BaseDatabaseWrapper, depth: int) -> None:
         raise HandlerEndedIt(ENDED_IT)
     else:
         # For those who leave them next; nothing of this transaction is to be committed.
-        django.savepoint_ids.extend([None] * -left)
+        none: list[str] = [None] * -left  # type: ignore[list-item]  # as Django has it, against its types
+        django.savepoint_ids.extend(none)
         django.atomic_blocks.extend(django.atomic_blocks[-1:] * -left)
         raise Unbalanced("a handler has ended a block of transaction.atomic() that it had not begun")

@@ -95,7 +95,7 @@ def byte_array(values: Iterable[bytes | None]) -> str:
     return f"{{{','.join(texts)}}}"
 
 
-def _turned(dialect: Dialect, given: Rows) -> list[list[Any] | str]:
+def _turned(dialect: Dialect, given: Rows) -> list[list[object] | str]:
     """Turn rows into one array for each column."""
     columns = zip(*given.rows, strict=True)
     if dialect.driver != WRITTEN:
