@@ -38,8 +38,14 @@ def _ledger(request: pytest.FixtureRequest) -> Iterator[str | None]:
         yield url
 
 
+@pytest.mark.alone
+@pytest.mark.parametrize("attack", ["nested", "schemas"])
+def test_what_is_costly_to_read_takes_turns(scene: Arena, attack: str) -> None:
+    scene.withstands(attack)
+
+
 @pytest.mark.computing
-@pytest.mark.parametrize("attack", ["previews", "nested", "scrapes", "schemas"])
+@pytest.mark.parametrize("attack", ["previews", "scrapes"])
 def test_what_is_costly_to_answer_takes_turns(scene: Arena, attack: str) -> None:
     scene.withstands(attack)
 
@@ -63,7 +69,7 @@ def test_batches_that_are_broken_at_their_end_are_their_callers_trouble(scene: A
     scene.withstands("broken_batches")
 
 
-@pytest.mark.computing
+@pytest.mark.alone
 def test_batches_to_a_thousand_endpoints_take_turns_with_others(scene: Arena) -> None:
     scene.loud_endpoints("/d/200", 1_000)
     scene.withstands("wide", events=500)
