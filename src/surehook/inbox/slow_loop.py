@@ -80,5 +80,8 @@ def _stepwise(
                 held.long(began, now)
         try:
             value, step = (yield waits_for), work.send
+        except GeneratorExit:  # nobody awaits it any more; what it awaits may be over by then
+            work.close()
+            raise
         except BaseException as error:  # it was cancelled where it waits: that is its own to meet
             value, step = error, work.throw
