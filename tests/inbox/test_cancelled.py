@@ -185,3 +185,22 @@ def test_the_end_of_a_loop_is_none_either_and_waits_for_nobody(houses, caplog):
     house.do(story())
     assert "attempt 1 failed" not in caplog.text
     assert house.sql("select attempts, state, error_code from surehook_inbox_runs") == [(1, "accepted", None)]
+
+
+def test_the_loop_itself_begins_a_workers_task_and_keeps_the_factory_it_had(houses):
+    """A loop may keep account of its tasks, and an application have a factory of its own."""
+    house = houses()
+
+    async def story():
+        loop, begun = asyncio.get_running_loop(), []
+        begin = loop.create_task
+        loop.create_task = lambda work, **rest: begun.append(begin(work, **rest)) or begun[-1]
+        before = loop.get_task_factory()
+        house.inbox.start(1)
+        (member,) = house.inbox.pool.members
+        assert member.task in begun
+        assert loop.get_task_factory() is before
+        del loop.create_task
+        await house.inbox.stop()
+
+    house.do(story())

@@ -156,6 +156,14 @@ def test_a_handler_that_fails_moves_nothing_and_its_successors_wait(houses):
     assert len(house.effects()) == len(MOVES)
 
 
+def second_before_first(house, together):
+    sent, viewed = story("doc_1")[:2]
+    house.receive(viewed[0], viewed[1], **viewed[2])
+    if not together:
+        house.work()
+    house.receive(sent[0], sent[1], **sent[2])
+
+
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
 def test_one_that_waited_and_fails_does_not_hold_back_what_let_it_go_on(houses, together):
     house = followed(houses, backoff=QUICK)
@@ -166,11 +174,7 @@ def test_one_that_waited_and_fails_does_not_hold_back_what_let_it_go_on(houses, 
             raise ValueError("not now")
 
     house.on(effect)
-    sent, viewed = story("doc_1")[:2]
-    house.receive(viewed[0], viewed[1], **viewed[2])
-    if not together:
-        house.work()
-    house.receive(sent[0], sent[1], **sent[2])
+    second_before_first(house, together)
     house.work()
     assert (state(house, "doc_1"), house.effects()) == ("sent", ["doc_1-1"])
     assert house.states()["doc_1-2"] == "accepted"
@@ -197,11 +201,7 @@ def test_one_that_waited_and_fails_is_not_lost_if_what_let_it_go_on_fails_as_it_
             raise error
 
     house.on(effect)
-    sent, viewed = story("doc_1")[:2]
-    house.receive(viewed[0], viewed[1], **viewed[2])
-    if not together:
-        house.work()
-    house.receive(sent[0], sent[1], **sent[2])
+    second_before_first(house, together)
     for _ in range(9):
         house.work()
         house.clock.passes(2)

@@ -28,25 +28,34 @@ def made(ground_of, runner):
         house.close()
 
 
-@pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("database", list(STATEMENTS))
-def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
-    house = made(database, kind)
+def ends_it(house, database, kind, error=None):
+    """An event whose handler writes, ends the transaction, and then raises `error`, is worked on as often as it likes."""
     said = text(STATEMENTS[database])
 
     def blocking(event, tx):
         house.write(tx, event.id)
         tx.execute(said)
+        if error is not None:
+            raise error
 
     async def waiting(event, tx):
         await house.write(tx, event.id)
         await tx.execute(said)
+        if error is not None:
+            raise error
 
     house.inbox.on("partner")(blocking if kind == "sync" else waiting)
     house.receive("evt_1")
     for _ in range(3):
         house.work()
         house.clock.passes(2)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
+    house = made(database, kind)
+    ends_it(house, database, kind)
     assert house.effects() == ["evt_1"], "once, and not once for each attempt"
     ended = house.events()[0]
     assert (ended.state, ended.code, ended.attempts) == ("dead", "handler_commits", 1)
@@ -59,23 +68,7 @@ def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
 @pytest.mark.parametrize("database", list(STATEMENTS))
 def test_one_that_fails_after_it_is_dead_at_once_as_well(made, database, kind):
     house = made(database, kind)
-    said = text(STATEMENTS[database])
-
-    def blocking(event, tx):
-        house.write(tx, event.id)
-        tx.execute(said)
-        raise ValueError("after it")
-
-    async def waiting(event, tx):
-        await house.write(tx, event.id)
-        await tx.execute(said)
-        raise ValueError("after it")
-
-    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
-    house.receive("evt_1")
-    for _ in range(3):
-        house.work()
-        house.clock.passes(2)
+    ends_it(house, database, kind, ValueError("after it"))
     ended = house.events()[0]
     assert (house.effects(), ended.state, ended.code) == (["evt_1"], "dead", "handler_commits")
 

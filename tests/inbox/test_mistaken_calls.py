@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from surehook.inbox import AsyncInbox, Inbox, sources
 from tests import servers
 from tests.inbox.house import SECRET, partner
-from tests.inbox.test_mistakes import Mistake, Scene, answer, raised, scene
+from tests.inbox.test_mistakes import Mistake, Scene, answer, each, is_told, raised, scene
 
 __all__ = ["scene"]
 
@@ -198,20 +198,11 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-SLOW = (without_create, without_the_database)  # they start a database of another kind
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [pytest.param(one, id=one.did, marks=pytest.mark.slow if one.do in SLOW else ()) for one in MISTAKES],
-)
+@each(MISTAKES, without_create, without_the_database)
 def test_a_mistaken_call_is_one_line_that_names_its_cause_and_the_next_step(
     mistake: Mistake, scene: Scene
 ) -> None:
-    line = mistake.do(scene)
-    assert "\n" not in line
-    assert mistake.cause in line
-    assert mistake.step in line
+    is_told(mistake, scene)
 
 
 def test_a_refused_start_leaves_nothing_behind(tmp_path: Path) -> None:

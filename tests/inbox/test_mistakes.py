@@ -8,7 +8,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -337,20 +337,26 @@ def scene(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
     scene.end()
 
 
-SLOW = (wrong_password,)  # they start a database of another kind
+def each(mistakes: Sequence[Mistake], *slow: Callable[[Scene], str]) -> pytest.MarkDecorator:
+    """A test of each; those that do `slow` start a database of another kind."""
+    marked = [
+        pytest.param(one, id=one.did, marks=pytest.mark.slow if one.do in slow else ()) for one in mistakes
+    ]
+    return pytest.mark.parametrize("mistake", marked)
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [pytest.param(one, id=one.did, marks=pytest.mark.slow if one.do in SLOW else ()) for one in MISTAKES],
-)
-def test_a_usual_mistake_is_one_line_that_names_its_cause_and_the_next_step(
-    mistake: Mistake, scene: Scene
-) -> None:
+def is_told(mistake: Mistake, scene: Scene) -> None:
     line = mistake.do(scene)
     assert "\n" not in line
     assert mistake.cause in line
     assert mistake.step in line
+
+
+@each(MISTAKES, wrong_password)
+def test_a_usual_mistake_is_one_line_that_names_its_cause_and_the_next_step(
+    mistake: Mistake, scene: Scene
+) -> None:
+    is_told(mistake, scene)
 
 
 def test_requests_to_no_source_are_told_once_a_minute(scene: Scene) -> None:

@@ -18,6 +18,8 @@ The API gets problems as values: `api/problems.py` is the one map from `code` to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 
 class SurehookError(Exception):
     """Base of everything raised on purpose."""
@@ -128,3 +130,12 @@ def let_go(error: BaseException | None) -> None:
 def said(error: BaseException) -> str:
     """An error's message, or its class name where it has none, like a timeout."""
     return str(error) or type(error).__name__
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Walk from an error to those that it came of, each once: a chain may lead back to itself."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        yield error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__

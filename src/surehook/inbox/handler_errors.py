@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
+from surehook.core.errors import causes
 from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits
 from surehook.ports.inbox import LostLease, StoreError
 
@@ -26,7 +27,6 @@ log = logging.getLogger("surehook.inbox")
 # Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
 _OWN = (AsksWithin, HandlerCommits, LostLease)
 
-CAUSES = 10  # of an error, that are looked at: a chain may lead back to itself
 CANCELLED = (
     "hint: the handler, or what it began, cancelled the task that it runs in: asyncio.current_task() is the worker's there. "
     "asyncio.timeout(…) bounds what it waits for, and a task of its own may be cancelled"
@@ -58,12 +58,7 @@ def cancellation_of(error: BaseException) -> asyncio.CancelledError | None:
         return error
     if not _is_cancelled():
         return None
-    one: BaseException | None = error
-    for _ in range(CAUSES):
-        one = None if one is None else one.__cause__ or one.__context__
-        if isinstance(one, asyncio.CancelledError):
-            return one
-    return None
+    return next((one for one in causes(error) if isinstance(one, asyncio.CancelledError)), None)
 
 
 def uncancelled(error: asyncio.CancelledError) -> HandlerError:

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from surehook.core import effects
 from surehook.core.effects import Script
+from surehook.inbox import worker_task
 from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.slow_loop import SlowLoopWatch
 from surehook.inbox.worker import Takeover, Worker
-from surehook.inbox.worker_task import WorkerTask
 
 log = logging.getLogger("surehook.inbox")
 
@@ -63,7 +63,7 @@ class WorkerTasks(WorkerPool[TaskMember]):
 
     def _begin(self, job: Job) -> TaskMember:
         work = self._slow_loop.timed(effects.run_async(job.until_stopped()))
-        return TaskMember(job, WorkerTask(work, asyncio.get_running_loop()))
+        return TaskMember(job, worker_task.begin(work))
 
     def _begin_watch(self) -> TaskEvent:
         stop = TaskEvent()

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 from sqlalchemy.util import await_only
 
+from surehook.core.errors import causes
 from surehook.inbox.sql import (
     arriving,
     claiming,
@@ -300,7 +301,8 @@ class SqlTransaction(ReceiptStatements, Tries):
         if self._info.get(FAILED_WITHIN) or (self._writer is not None and self._writer.is_cut):
             return False
         own = lost.orig if isinstance(lost, DBAPIError) else lost
-        return is_without_savepoint(own) and not has_cause(error, self._database_error())
+        kinds = self._database_error()
+        return is_without_savepoint(own) and not any(isinstance(one, kinds) for one in causes(error))
 
     def _database_error(self) -> tuple[type[BaseException], ...]:
         return (self._connection.dialect.loaded_dbapi.Error,)
@@ -343,17 +345,6 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return await_only(coroutine)
-
-
-def has_cause(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:
-    """Tell whether an error is of these kinds, or came of one that is."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, kinds):
-            return True
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def is_without_savepoint(error: BaseException | None) -> bool:
