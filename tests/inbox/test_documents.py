@@ -27,7 +27,7 @@ MOVES = [
 QUICK = Backoff(first_s=1, factor=2, max_s=60, attempts=3, jitter=0)
 
 
-def table(**order):
+def table(fields=FIELDS, memory=64, **order):
     return Table(
         document_type="contract",
         states=("draft", "sent", "viewed", "signed", "countersigned", "completed"),
@@ -42,7 +42,8 @@ def table(**order):
         },
         informational=("certificate.attached", "identity.verified"),
         order=Order(**order),
-        fields=FIELDS,
+        fields=fields,
+        memory=memory,
     )
 
 

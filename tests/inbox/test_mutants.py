@@ -41,7 +41,7 @@ PLANTED = {
         "test_bounded.py::TestOnSqlite::test_who_lost_the_lease_before_its_transaction_began_writes_nothing",
     ),
     "a document is not looked at again as SQLite's transaction begins": (
-        "sql/deferred_begin.py", "if documenting.locked(connection, keys) != rows:", "if False:",
+        "sql/deferred_begin.py", "if _bodies(documenting.locked(connection, keys)) != _bodies(rows):", "if False:",
         "test_bounded.py::TestOnSqlite::test_a_document_that_moved_before_the_transaction_began_is_decided_on_anew",
     ),
     "the transaction of a handler that hangs is left open": (
@@ -69,8 +69,7 @@ PLANTED = {
         "test_inbox.py::test_later_undoes_waits_and_does_not_count",
     ),
     "what leaves the line in its own batch is forgotten": (
-        "document_batch.py", "found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}",
-        "found: dict[str, tuple[Run, Event]] = {}",
+        "document_batch.py", "            if here is not None:\n                found.add(here)", "            if here is not None:\n                pass",
         "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
     ),
     "handlers hear of what moved nothing": (
@@ -95,13 +94,40 @@ PLANTED = {
         "test_ways_out.py::test_a_release_lets_what_is_held_go_on_and_the_journal_says_who_and_why",
     ),
     "what was taken back is replayed as if it stood": (
-        "document_batch.py", "if run.number > 0 and not self._is_undone(key, run):", "if run.number > 0:",
+        "sql/documenting.py", "return None if 0 < moves <= undone else", "return None if False else",
         "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
     "a document goes back although what was done for it could not be undone": (
-        "undoing.py", "raise UndoFailed(run, structs.replace(ended, due_at=now + wait_ms)) from error",
-        'log.error("%s at %s", ended.error, now + wait_ms)',
+        "undoing.py", "raise UndoFailed(run, self.later(ends, run, error, said_at)) from error", 'log.error("%s", error)',
         "test_undoing.py::test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted",
+    ),
+    "an event that failed leaves its number behind": (
+        "document_batch.py", "back_at=self._policy.back_at(ended)", "back_at=None",
+        "test_leaving.py::TestAFailureGivesNoNumberUp::test_as_waits_are_over",
+    ),
+    "an event ends the waits of others": (
+        "document_batch.py", "passes=own is None", "passes=True",
+        "test_leaving.py::TestWhatCameInTime::test_is_in_time_though_it_is_processed_later",
+    ),
+    "a document goes on before what another worker has": (
+        "sql/documenting.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"token\": token}).scalar(),", "",
+        "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
+    ),
+    "an event is blamed for those that it lets go on": (
+        "worker.py", "elif failed.is_shared and not alone:", "elif False:",
+        "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_commit_that_is_refused",
+    ),
+    "what time lets go on is handled where no attempt is counted": (
+        "document_batch.py", "self._decide(workflow, key, None, None, alone=True)", "self._decide(workflow, key, None, None, alone=False)",
+        "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_handler_that_ends_its_process",
+    ),
+    "a document that cannot go on is tried at once again": (
+        "sql/documenting.py", "[(now + lease_ms, *key) for key in keys]", "[]",
+        "test_leaving.py::TestADocumentThatCannotGoOn::test_is_one_workers_until_its_lease_lapses",
+    ),
+    "ids of two sources are one": (
+        "workflow.py", 'source="" if source is None else source', 'source=""',
+        "test_leaving.py::TestTwoSourcesOfOneWorkflow::test_an_id_of_one_is_no_repeat_of_the_others",
     ),
     "a handler that forgot a coroutine is done": (
         "result_policy.py", "if call.unawaited is not None:", "if False:",

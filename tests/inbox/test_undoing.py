@@ -109,7 +109,7 @@ def test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_coun
     assert (waits.state, waits.code, waits.attempts) == ("accepted", "undo_failed", 0)
     house.clock.passes(2)
     house.work()
-    assert (len(seen), house.events(id="doc_1-5")[0].attempts) == (3, 0)
+    assert (len(seen), house.events(id="doc_1-5")[0].attempts) == (2, 0)
     broken.clear()
     house.clock.passes(10)
     house.work()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from surehook.inbox import Rules
+from surehook.inbox import Backoff, Rules
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import STRICT, followed, state
+from tests.inbox.test_undoing import undoes
 
 ONCE = "create table once (word varchar(9) unique deferrable initially deferred)"
 
@@ -34,9 +35,9 @@ class TestPoison:
     def ground(self, request, ground_of):
         return ground_of("postgresql", request.param)
 
-    def test_one_that_cannot_be_committed_is_put_off_and_told_and_the_others_go_on(self, houses, caplog):
+    def test_one_whose_effect_cannot_be_committed_fails_by_itself_and_the_others_go_on(self, houses):
         """Its handler breaks a rule that the database looks after at the commit."""
-        house = followed(houses)
+        house = followed(houses, backoff=Backoff(first_s=1, factor=2, jitter=0))
         house.sql(ONCE)
         house.sql("insert into once values ('x')")
         broken = [True]
@@ -54,15 +55,11 @@ class TestPoison:
         house.receive("doc_4-1", "document.sent", document="doc_4", n=1)
         house.work()
         assert [state(house, f"doc_{n}") for n in (1, 2, 3, 4)] == ["signed", "sent", "signed", "sent"]
-        (told,) = [one for one in caplog.records if "is put off until" in one.getMessage()]
-        assert (told.levelname, told.getMessage().startswith("contract doc_2 cannot go on")) == (
-            "WARNING",
-            True,
-        )
-        for passes, tries in ((2, 2), (1, 2), (2, 3)):
+        for passes, tries in ((1, 2), (1, 2), (1, 3)):
             house.clock.passes(passes)
             house.work()
-            assert caplog.text.count("is put off until") == tries, "twice as long each time"
+            (event,) = house.events(id="doc_2-3")
+            assert (event.code, event.attempts) == ("commit_failed", tries)
         broken.clear()
         house.clock.passes(10)
         house.work()
@@ -70,21 +67,24 @@ class TestPoison:
 
 
 def test_each_has_a_transaction_of_its_own_and_a_turn_ends_by_time(houses):
-    """Handlers of half a second: all of forty in one transaction kept what they wrote locked for twenty seconds."""
+    """Half a second each to undo: all of forty in one transaction kept what they wrote locked for twenty seconds."""
     house = followed(houses, STRICT, rules=Rules(batch_s=1))
-    seen = house.on(lambda event: house.clock.passes(0.5) if event.id.endswith("-3") else None)
+    seen = house.on(final=False)
     documents = [f"doc_{n}" for n in range(6)]
-    held(house, documents)
-    seen.clear()
-    settled = []
-    house.inbox.observe(lambda one: settled.append(len(seen)) if one.kind == "event.ended" else None)
+    for document in documents:
+        house.receive(f"{document}-1", "document.sent", document=document, n=1)
+    house.work()
+    undone = undoes(house, lambda event: house.clock.passes(0.5))
+    for document in documents:
+        house.do(house.inbox.reject(house.events(id=f"{document}-1")[0].ref, "compliance"))
+    moved = []
+    house.inbox.observe(lambda one: moved.append((len(seen), len(undone))) if one.rule == "undone" else None)
     known_as_quick(house.inbox)
     house.receive("doc_9-1", "document.sent", document="doc_9", n=1)
     turn(house)
-    assert seen[0].id == "doc_9-1", "what was claimed has its lease, and goes first"
-    assert settled == [1, 2, 3, 4], "one each, and told after its commit"
-    assert sum(state(house, one) == "signed" for one in documents) == 3, (
-        "until a second after the first was through"
+    assert moved == [(7, 1), (7, 2), (7, 3)], (
+        "after what was claimed, one each and told after its commit, until a second after the first was through"
     )
+    assert sum(state(house, one) == "draft" for one in documents) == 3
     house.work()
-    assert {state(house, one) for one in documents} == {"signed"}
+    assert {state(house, one) for one in documents} == {"draft"}

@@ -56,7 +56,7 @@ class Tempers:
 
     def undo(self) -> None:
         """Raise what meets who undoes something."""
-        if not self._mended and self._chance.random() < 0.3:
+        if not self._mended and self._chance.random() < 0.9:
             raise Broken("undo")
 
     def early(self) -> bool:

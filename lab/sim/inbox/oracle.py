@@ -11,7 +11,8 @@ heard in turn           handlers heard of a document's moves by number, and of e
 a word is carried out   what people said about a document is in its journal, and nothing of it waits at the end
 undone with its document  where moves are rejected: each taking back is in the journal once for each word, goes on from where the
                         document stood, and was heard once by who undoes if it moved the document back, and not at all if not
-nothing after the end   where numbers are given up instead: states only go on, a terminal one is never left, no wait is cut short
+nothing after the end   where numbers are given up instead: states only go on, a terminal one is never left, no wait is cut short,
+                        and no number of an event that was stored before the wait for it was over, unless it cannot be handled
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Step(Struct, frozen=True):
     sequence: int | None
     at: int
     by: str | None
+    reason: str
 
 
 class Oracle:
@@ -275,6 +277,32 @@ class Oracle:
             self._find(f"events of {document} took effect in the order {numbers}")
         if not {"skew", "steps"} & set(self._plan.faults):
             self._patience(document, journal)
+            self._in_time(document, journal, owed)
+
+    def _in_time(self, document: str, journal: list[Step], owed: dict[str, Given]) -> None:
+        """No number is given up of an event that was stored before the wait for it was over."""
+        wait_ms = round((self._plan.order.wait_s or 0) * 1000)
+        stored = dict(self._database.rows("select event_id, received_at from surehook_inbox_events"))
+        late = {
+            step.sequence: step.event
+            for step in journal
+            if step.rule == "settled_number" and self._can_be_handled(owed[step.event])
+        }
+        since: dict[str, int] = {}
+        for step, then in pairwise(journal):
+            if step.verdict == "early":
+                since.setdefault(step.event, step.at)
+            if step.rule != "gave_up" or not step.reason.endswith(" s") or then.event not in since:
+                continue
+            for number in _numbers_of(step.reason) & set(late):
+                if stored[late[number]] < since[then.event] + wait_ms:
+                    self._find(
+                        f"number {number} of {document} was given up, and {late[number]} was there in time"
+                    )
+
+    def _can_be_handled(self, one: Given) -> bool:
+        """Tell whether its handler never fails, and its schema version was known from the beginning."""
+        return one.key not in self._plan.tempers and one.schema == "1"
 
     def _undone(self, document: str, journal: list[Step]) -> None:
         """Compare the two where moves are rejected and no story says what comes of it: both have to be as one."""
@@ -319,6 +347,13 @@ class Oracle:
                 since.pop(step.event, None)
 
 
+def _numbers_of(reason: str) -> set[int]:
+    """The numbers that a step says were given up: `number 2 …` or `numbers 2 to 4 …`."""
+    words = reason.split()
+    first = int(words[1])
+    return set(range(first, int(words[3]) + 1)) if words[0] == "numbers" else {first}
+
+
 def _step(event: str, body: dict[str, Any]) -> Step:
     return Step(
         event=event,
@@ -330,4 +365,5 @@ def _step(event: str, body: dict[str, Any]) -> Step:
         sequence=body.get("sequence"),
         at=body["at"],
         by=body.get("by"),
+        reason=body["reason"],
     )

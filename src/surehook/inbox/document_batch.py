@@ -7,19 +7,36 @@ when its predecessor has come, both take effect in the same transaction, in thei
 If a handler fails for the event itself, nothing of its decision stands. If it fails for one that had waited, that one leaves
 the document's queue and is tried again by its own backoff, and the event that let it go on stands. If that fails in its turn,
 the other has left the queue all the same: its run is not held any more, and nothing else would hand it in.
+
+So that each failure is its own event's, events that had waited go on *alone* where nobody would know whose it was: as time passes
+for the document, and where the event that lets them go on has failed before. Then each of them leaves the queue, and has a
+transaction of its own, an attempt that is counted, and a lease.
+
+An event lets no time pass: another that came in time may not have been processed yet. What is said of a document, and waits that
+are over, are a matter of its waking (`Transaction.waking`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import structs
 
-from surehook.core.workflow.decide import Arrival, Decision, Document, Step, WorkflowError, is_undone
-from surehook.inbox.document_rows import document_of, step_of, without
+from surehook.core.workflow.decide import (
+    Arrival,
+    Decision,
+    Document,
+    Step,
+    WorkflowError,
+    is_to_be_undone,
+    leave,
+    put_off,
+    undoes,
+)
+from surehook.inbox.document_rows import document_of, step_of, text_of
+from surehook.inbox.document_runs import Concerned, Decided, Read, Readers
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Ignore, Refuse
@@ -33,8 +50,14 @@ log = logging.getLogger("surehook.inbox")
 
 UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
 AGAIN_MS = 1_000  # for an event that came early to a document whose line is full
+UNDOING_MS = (
+    1_000,
+    60_000,
+)  # for an event of a document of which something is to be undone first: as long as that waits
 # A rule that is a code as well: these are replayed once what was missing has come.
 WAITED_TOO_LONG = "waited_too_long"
+LINE_FULL = "line_full"
+TURN_CAME = "turn_came"  # of an event that had waited, and is processed by itself now
 
 # What a verdict that moves nothing makes of a run.
 _ENDS: dict[str, State] = {
@@ -47,26 +70,6 @@ _ENDS: dict[str, State] = {
 }
 
 
-class Decided(NamedTuple):
-    """A decision about a document, and the run of the event that it was about, where there is one."""
-
-    key: DocumentKey
-    step: Step
-    run: Run | None
-
-
-class Readers(Protocol):
-    """Reads the events of runs."""
-
-    def read(self, run: Run) -> Event:
-        """Read the event of a run, or raise."""
-        ...
-
-    def read_or_end(self, run: Run) -> Event | Settlement:
-        """Read the event of a run, or end the run."""
-        ...
-
-
 class DocumentBatch:
     """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
 
@@ -77,32 +80,50 @@ class DocumentBatch:
         following: Following,
         events: Readers,
         keys: Sequence[DocumentKey],
+        leased: Sequence[DocumentKey] = (),
     ) -> None:
+        """`leased`: those that are woken right after this batch."""
         self._transaction, self._policy, self._following, self._events = (
             transaction,
             policy,
             following,
             events,
         )
+        self._leased = leased
         self._rows = transaction.documents(keys) if keys else {}
         self._standing = {key: document_of(row.body) for key, row in self._rows.items()}
         self._wake: dict[DocumentKey, int | None] = {}
         self.decided: list[Decided] = []
-        # These wait, and are not decided on in this batch.
+        # These wait until something is undone.
         self.not_undone: dict[DocumentKey, UndoFailed] = {}
         # Held in this batch, so not yet in the database.
-        self._held: dict[tuple[DocumentKey, str], tuple[Run, Event]] = {}
+        self._held: dict[tuple[DocumentKey, tuple[str, str]], Read] = {}
         # By run: one that was held may leave in the same batch.
         self.settled: dict[bytes, tuple[Run, Settlement]] = {}
+        # Handlers were called for an event that had waited, together with the one that let it go on.
+        self.is_shared = False
 
-    def arrives(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run, event: Event) -> None:
-        """Decide on an event, call the handlers of its moves, and note the end of every run that it concerns."""
-        if run.number > 0 and not self._is_undone(key, run):
-            before = self._transaction.effective_step(run.event)
-            if before is not None:
-                self._again(workflow, run, structs.replace(event, change=step_of(before[1])))
-                return
-        self._decide(workflow, key, arrival, (run, event))
+    def arrives(
+        self,
+        workflow: Workflow,
+        key: DocumentKey,
+        arrival: Arrival,
+        run: Run,
+        event: Event,
+        *,
+        alone: bool = False,
+    ) -> None:
+        """Decide on an event, call the handlers of its moves, and note the end of every run that it concerns. `alone`: those
+        that it lets go on have transactions of their own."""
+        document = self._standing[key]
+        if document is not None and is_to_be_undone(document):
+            self._put_off(workflow, key, document, arrival, run)
+            return
+        before = self._transaction.effective_step(run.event) if run.number > 0 else None
+        if before is not None:
+            self._again(workflow, run, structs.replace(event, change=step_of(before[1])))
+            return
+        self._decide(workflow, key, arrival, Read(run, event), alone=alone or run.attempts > 1)
 
     def settle(self, run: Run, settlement: Settlement) -> None:
         """Note the end of a run."""
@@ -110,9 +131,8 @@ class DocumentBatch:
 
     def wake(self, workflow: Workflow, key: DocumentKey) -> None:
         """Let time pass for a document, if it still waits for that."""
-        wake_at = self._rows[key].wake_at
-        if wake_at is not None and wake_at <= self._policy.now() and self._standing[key] is not None:
-            self._decide(workflow, key, None, None)
+        if self._rows[key].wake_at is not None and self._standing[key] is not None:
+            self._decide(workflow, key, None, None, alone=True)
 
     def keep(self, identify: Callable[[], bytes]) -> None:
         """Write the documents that were decided on, and the journal."""
@@ -121,7 +141,7 @@ class DocumentBatch:
         for key, wake_at in self._wake.items():
             document = self._standing[key]
             assert document is not None
-            body = msgspec.json.encode(document).decode()
+            body = text_of(document)
             rows.append(
                 DocumentRow(key=key, body=body, state=document.state, wake_at=wake_at, updated_at=now)
             )
@@ -138,19 +158,16 @@ class DocumentBatch:
                     body=msgspec.json.encode(step).decode(),
                 )
                 for key, step, run in self.decided
+                if step.rule != LINE_FULL
             ]
         )
-
-    def _is_undone(self, key: DocumentKey, run: Run) -> bool:
-        document = self._standing[key]
-        return document is not None and is_undone(document, run.event_id)
 
     def _again(self, workflow: Workflow, run: Run, event: Event) -> None:
         """Replay an event that took effect: call its handlers with the move that it made then; the document stays."""
         assert event.change is not None
         try:
             with self._transaction.savepoint():
-                ended = self._ended(workflow, event.change, run, event, again=False)
+                ended = self._ended(workflow, event.change, Read(run, event), again=False)
         except StoreError:
             raise
         except Exception as error:
@@ -159,95 +176,145 @@ class DocumentBatch:
             self.settle(run, ended)
 
     def _decide(
-        self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: tuple[Run, Event] | None
+        self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: Read | None, *, alone: bool
     ) -> None:
-        document = self._standing[key]
-        if (waits := self.not_undone.get(key)) is not None:
-            self._put_off(waits, own)
-            return
         said: dict[bytes, Settlement] = {}
-        while True:  # once more for each waiting event whose handler fails: at most as often as events wait
+        while (
+            True
+        ):  # once more for each waiting event that leaves without its turn: at most as often as events wait
+            document = self._standing[key]
             try:
-                decision = workflow.decide(document, arrival, now=self._policy.now())
+                decision = workflow.decide(document, arrival, now=self._policy.now(), passes=own is None)
             except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
-                if own is None:
-                    log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
-                    self._wake[key] = self._policy.now() + UNREADABLE_MS
-                    return
-                self.settle(own[0], self._policy.failed_with(own[0], error, "workflow_error"))
+                self._stays(key, own, error)
                 return
-            runs, unreadable = self._concerned(key, decision, own)
-            if unreadable:  # to wait for it would be to wait for ever
-                assert document is not None
-                document = self._leave(key, document, unreadable)
+            runs, leaving = self._concerned(key, decision, own)
+            if (
+                not leaving
+            ):  # those that cannot be read leave at once: to wait for one would be to wait for ever
+                shared = self._shared(workflow, decision, runs, own)
+                leaving = [self._alone(one.run) for one in shared] if alone else []
+                self.is_shared = self.is_shared or bool(shared)
+            if leaving:
+                self._leave(workflow, key, leaving)
                 continue
             try:
                 failed = self._handle(workflow, key, decision, runs, own, said)
             except UndoFailed as error:
                 self.not_undone[key], self._wake[key] = error, error.ended.due_at
-                self._put_off(error, own)
                 return
             if failed is None:
                 break
             if failed.id in said:
                 continue
-            if own is not None and failed.id == own[0].id:
+            self._leave(workflow, key, [self.settled[failed.id]])
+            if own is not None and failed.id == own.run.id:
                 return
-            assert document is not None
-            document = self._leave(key, document, [self.settled[failed.id]])
+        self._stand(key, decision, runs)
+
+    def _stays(self, key: DocumentKey, own: Read | None, error: WorkflowError) -> None:
+        """Nobody can decide about the document."""
+        if own is None:
+            log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
+            self._wake[key] = self._policy.now() + UNREADABLE_MS
+        else:
+            self.settle(own.run, self._policy.failed_with(own.run, error, "workflow_error"))
+
+    def _stand(self, key: DocumentKey, decision: Decision, runs: Concerned) -> None:
+        """Note what was decided."""
         self._standing[key] = decision.document
         self._wake[key] = decision.wake_at
         for step in decision.steps:
-            concerned = runs.get(step.event)
-            self.decided.append(Decided(key, step, None if concerned is None else concerned[0]))
+            concerned = runs.of(step)
+            self.decided.append(Decided(key, step, None if concerned is None else concerned.run))
             if concerned is not None and step.verdict == "early" and not decision.again:
-                self._held[key, step.event] = concerned
+                self._held[key, concerned.name] = concerned
 
     def _concerned(
-        self, key: DocumentKey, decision: Decision, own: tuple[Run, Event] | None
-    ) -> tuple[dict[str, tuple[Run, Event]], list[tuple[Run, Settlement]]]:
-        """Find runs by event id: the event's own, and those of events that leave the queue. Beside them those that waited and
-        cannot be read any more, since their source was renamed or changed, with their ends."""
-        leaving = [step.event for step in decision.released]
-        found = {one: self._held[key, one] for one in leaving if (key, one) in self._held}
+        self, key: DocumentKey, decision: Decision, own: Read | None
+    ) -> tuple[Concerned, list[tuple[Run, Settlement]]]:
+        """Find runs: the event's own, and those of events that leave the queue. Beside them those that waited and cannot be read
+        any more, since their source was renamed or changed, with their ends."""
+        found = Concerned()
         unreadable: list[tuple[Run, Settlement]] = []
-        if stored := [one for one in leaving if one not in found]:
-            for run in self._transaction.held_runs(key, stored):
+        stored: list[Step] = []
+        for step in decision.released:
+            here = self._held.get((key, (step.source, step.event)))
+            if here is not None:
+                found.add(here)
+            elif own is None or own.name != (step.source, step.event):
+                stored.append(step)
+        if stored:
+            for run in self._transaction.held_runs(key, [step.event for step in stored]):
+                if not any(step.event == run.event_id and step.source in ("", run.source) for step in stored):
+                    continue
                 event = self._events.read_or_end(run)
                 if isinstance(event, Settlement):
                     unreadable.append((run, event))
                 else:
-                    found[run.event_id] = (run, event)
+                    found.add(Read(run, event))
         if own is not None:
-            found[own[0].event_id] = own
+            found.add(own)
         return found, unreadable
 
-    def _leave(
-        self, key: DocumentKey, document: Document, leaving: Sequence[tuple[Run, Settlement]]
-    ) -> Document:
+    def _shared(
+        self, workflow: Workflow, decision: Decision, runs: Concerned, own: Read | None
+    ) -> list[Read]:
+        """The events that had waited and for which handlers are to be called."""
+        return [
+            one
+            for step in decision.released
+            if (one := runs.of(step)) is not None
+            and one is not own
+            and (step.is_move or self._hearing(workflow, step, one.run))
+        ]
+
+    def _alone(self, run: Run) -> tuple[Run, Settlement]:
+        """Let a run be processed by itself, at once. The claim by which it came to wait was no attempt."""
+        ended = self._policy.end(run, "accepted", code=TURN_CAME)
+        return run, structs.replace(ended, due_at=self._policy.now(), attempts=max(run.attempts - 1, 0))
+
+    def _leave(self, workflow: Workflow, key: DocumentKey, leaving: Sequence[tuple[Run, Settlement]]) -> None:
         """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go."""
+        document, now = self._standing[key], self._policy.now()
         for run, ended in leaving:
             self.settle(run, ended)
-            document = without(document, run.event_id)
-        self._standing[key] = document
-        self._wake.setdefault(key, self._rows[key].wake_at)
-        return document
+            self._held.pop((key, (run.source, run.event_id)), None)
+            if document is not None:
+                document = leave(
+                    workflow.table,
+                    document,
+                    run.event_id,
+                    run.source,
+                    now,
+                    back_at=self._policy.back_at(ended),
+                )
+        if document is not None and document != self._standing[key]:
+            self._standing[key] = document
+            self._wake.setdefault(key, self._rows[key].wake_at)
 
-    def _put_off(self, error: UndoFailed, own: tuple[Run, Event] | None) -> None:
-        """Put off an event of a document that waits until something is undone."""
-        if own is None:
-            return
-        run = own[0]
-        later = self._policy.end(run, "accepted", code=UNDO_FAILED, error=str(error))
-        self.settle(run, structs.replace(later, due_at=error.ended.due_at, attempts=max(run.attempts - 1, 0)))
+    def _put_off(
+        self, workflow: Workflow, key: DocumentKey, document: Document, arrival: Arrival, run: Run
+    ) -> None:
+        """Put off an event of a document of which something is to be undone first."""
+        least, most = UNDOING_MS
+        now = self._policy.now()
+        due_at = now if key in self._leased else now + min(max(now - document.words[0].at, least), most)
+        later = self._policy.end(run, "accepted", code=UNDO_FAILED)
+        later = structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0))
+        self.settle(run, later)
+        back_at = self._policy.back_at(later)
+        if run.number == 0 and back_at is not None:
+            self._standing[key] = put_off(workflow.table, document, arrival, now, back_at=back_at)
+            self._wake.setdefault(key, self._rows[key].wake_at)
 
     def _handle(
         self,
         workflow: Workflow,
         key: DocumentKey,
         decision: Decision,
-        runs: dict[str, tuple[Run, Event]],
-        own: tuple[Run, Event] | None,
+        runs: Concerned,
+        own: Read | None,
         said: dict[bytes, Settlement],
     ) -> Run | None:
         """Call the handlers of all moves and note the ends of their runs; returns the run that failed, if one did: then all is
@@ -255,7 +322,6 @@ class DocumentBatch:
 
         `said` has, by run, what handlers said of information that they do not want: it has happened, and its number is taken.
         """
-        undoing = self._following.undoing
         ended: list[tuple[Run, Settlement]] = []
         current: Run | None = None
         is_information = False
@@ -263,26 +329,20 @@ class DocumentBatch:
             with self._transaction.savepoint():
                 for step in decision.steps:
                     if step.is_taking_back:
-                        undoing.hear(
-                            self._transaction,
-                            self._policy,
-                            self._events.read,
-                            key,
-                            step,
-                            self._said_at(key, step),
-                        )
+                        self._undo(key, step)
                         continue
-                    if step.event not in runs:
+                    one = runs.of(step)
+                    if one is None:
                         if step.is_move and step.event:
                             log.error("%s took effect, and its run is not there to be handled", step.event)
                         continue
-                    current, event = runs[step.event]
+                    current = one.run
                     is_information = step.verdict == "informational"
                     if is_information and current.id in said:
                         ended.append((current, said[current.id]))
                         continue
                     again = decision.again and own is not None
-                    ended.append((current, self._ended(workflow, step, current, event, again=again)))
+                    ended.append((current, self._ended(workflow, step, one, again=again)))
         except (StoreError, UndoFailed):
             raise
         except Exception as error:
@@ -297,20 +357,25 @@ class DocumentBatch:
             self.settle(run, settlement)
         return None
 
-    def _said_at(self, key: DocumentKey, step: Step) -> int:
-        """The instant of the command that this step carries out."""
+    def _undo(self, key: DocumentKey, step: Step) -> None:
+        """Tell whoever undoes. The command's instant says how long it has been waited for."""
         document = self._standing[key]
         words = () if document is None else document.words
-        return next((one.at for one in words if one.step and one.step.event == step.event), step.at)
+        event = Arrival(id=step.event, type="", source=step.source)
+        said_at = next((word.at for word in words if undoes(word, event)), step.at)
+        hear = self._following.undoing.hear
+        hear(self._transaction, self._policy, self._events.read, key, step, said_at)
 
-    def _ended(self, workflow: Workflow, step: Step, run: Run, event: Event, *, again: bool) -> Settlement:
-        ends = self._policy
+    def _ended(self, workflow: Workflow, step: Step, one: Read, *, again: bool) -> Settlement:
+        ends, run = self._policy, one.run
         hearing = self._hearing(workflow, step, run)
         if step.is_move or hearing:
-            called: Called = ends.call(self._transaction, run, structs.replace(event, change=step), hearing)
+            called: Called = ends.call(
+                self._transaction, run, structs.replace(one.event, change=step), hearing
+            )
             return ends.succeeded(run, called)
         if step.verdict == "early" and again:
-            later = ends.end(run, "accepted", code="line_full", error=step.reason)
+            later = ends.end(run, "accepted", code=LINE_FULL, error=step.reason)
             return structs.replace(later, due_at=ends.now() + AGAIN_MS, attempts=max(run.attempts - 1, 0))
         code = step.rule if step.rule == WAITED_TOO_LONG else step.verdict
         return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)

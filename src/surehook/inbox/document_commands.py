@@ -14,7 +14,7 @@ from msgspec import structs
 
 from surehook.core.errors import SettingsError
 from surehook.core.workflow.decide import Document, OperatorCommand, Step, asked, granted, is_undone
-from surehook.inbox.document_rows import document_of, steps_of
+from surehook.inbox.document_rows import document_of, steps_of, text_of
 from surehook.inbox.following import Following
 from surehook.inbox.given_texts import LATER, checked_document, checked_text
 from surehook.inbox.quoting import quoted
@@ -88,7 +88,7 @@ def grant_work(
         row, stands = held
         kept, step = granted(table, stands, token, now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
         if step is not None:
-            transaction.keep_documents([structs.replace(row, body=_text(kept), updated_at=now)])
+            transaction.keep_documents([structs.replace(row, body=text_of(kept), updated_at=now)])
             transaction.journal([_group_commit(following.identify(), key, step)])
         return token
 
@@ -102,7 +102,7 @@ def take_back(transaction: Transaction, event: bytes, *, code: str | None, now: 
         return
     key, (step,) = found[0], steps_of([found[1]])
     held = _locked(transaction, key) if step.is_move else None
-    if held is not None and not is_undone(held[1], step.event):
+    if held is not None and not is_undone(held[1], step.event, step.source):
         _say(transaction, *held, OperatorCommand(what="undo", at=now, why=code or "", step=step))
 
 
@@ -132,7 +132,7 @@ def _locked(transaction: Transaction, key: DocumentKey) -> tuple[DocumentRow, Do
 
 
 def _say(transaction: Transaction, row: DocumentRow, document: Document, word: OperatorCommand) -> None:
-    body = _text(asked(document, word))
+    body = text_of(asked(document, word))
     transaction.keep_documents([structs.replace(row, body=body, wake_at=word.at, updated_at=word.at)])
 
 
@@ -145,10 +145,6 @@ def _workflow(following: Following, document_type: str) -> Workflow:
             hint="say it to the inbox that has `follow`",
         )
     return found
-
-
-def _text(document: Document) -> str:
-    return msgspec.json.encode(document).decode()
 
 
 def _group_commit(id: bytes, key: DocumentKey, step: Step) -> StepRow:

@@ -7,27 +7,26 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
-from surehook.core.workflow.decide import Document, Step
+from surehook.core.workflow.decide import Document, Step, Table, leave
 from surehook.ports.inbox import DocumentRow
+from surehook.ports.inbox_runs import Run
 
 _document = msgspec.json.Decoder(Document)
 _step = msgspec.json.Decoder(Step)
 
 
-def without(document: Document, event_id: str) -> Document:
-    """Take one event out of the document's queue: it is handed in again when its run is due."""
-    return structs.replace(
-        document, waiting=tuple(one for one in document.waiting if one.event.id != event_id)
-    )
-
-
-def out_of_line(row: DocumentRow, event_id: str, now: int) -> DocumentRow:
-    """Take one event out of the queue in a document's row."""
+def out_of_line(table: Table, row: DocumentRow, run: Run, now: int, *, back_at: int | None) -> DocumentRow:
+    """Take an event out of the queue in a document's row; it is handed in again by then, if it is."""
     document = document_of(row.body)
     if document is None:
         return row
-    body = msgspec.json.encode(without(document, event_id)).decode()
-    return structs.replace(row, body=body, updated_at=now)
+    left = leave(table, document, run.event_id, run.source, now, back_at=back_at)
+    return structs.replace(row, body=text_of(left), updated_at=now)
+
+
+def text_of(document: Document) -> str:
+    """Write a document for its row."""
+    return msgspec.json.encode(document).decode()
 
 
 def step_of(body: str) -> Step:

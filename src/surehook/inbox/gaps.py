@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from surehook.core import ids
-from surehook.inbox.document_batch import Decided
+from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import PREFIX
 from surehook.inbox.log_limits import LinesPerSecond, OncePer
 from surehook.inbox.quoting import quoted

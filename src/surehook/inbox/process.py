@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict, Unpack
 
 from msgspec import Struct, structs
 
 from surehook.core import instants
 from surehook.core.verification import VerifyError
-from surehook.core.workflow.decide import Arrival
+from surehook.core.workflow.decide import Arrival, undoes
 from surehook.inbox import event as events
-from surehook.inbox.document_batch import Decided, DocumentBatch
-from surehook.inbox.document_rows import out_of_line
+from surehook.inbox.document_batch import DocumentBatch
+from surehook.inbox.document_rows import document_of, out_of_line, step_of
+from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
@@ -62,9 +64,27 @@ class BatchResult(Struct):
 
 
 class BatchAttempt(Struct):
-    """Tells of a transaction that failed whether a run was begun in it: then the failure may be that run's."""
+    """What to know of a transaction that failed.
+
+    is_begun   a run was begun in it: then the failure may be that run's
+    is_shared  handlers were called in it for events that had waited: then it may be theirs
+    """
 
     is_begun: bool = False
+    is_shared: bool = False
+
+
+class ProcessOptions(TypedDict, total=False):
+    """How runs are processed.
+
+    attempt  is told what happens
+    alone    events that wait for one of these have transactions of their own
+    leased   documents that are woken right after this transaction
+    """
+
+    attempt: BatchAttempt
+    alone: bool
+    leased: Sequence[DocumentKey]
 
 
 class PreparedRun(Struct):
@@ -111,31 +131,37 @@ class Processor:
         *,
         rest: Sequence[Run] = (),
         is_over: Callable[[], bool] = lambda: False,
-        attempt: BatchAttempt | None = None,
+        **options: Unpack[ProcessOptions],
     ) -> BatchResult:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
         rest     of the same token, not to be handled: given back
         is_over  asked after each run: the others are given back as well
-        attempt  told before the first run is begun
         """
+        attempt, alone = options.get("attempt") or BatchAttempt(), options.get("alone", False)
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
         batch = DocumentBatch(
-            transaction, self._policy, self._following, self, [*keys, *(key for key, _ in asleep)]
+            transaction,
+            self._policy,
+            self._following,
+            self,
+            [*keys, *(key for key, _ in asleep)],
+            options.get("leased", ()),
         )
         for key, workflow in asleep:
             batch.wake(workflow, key)
-        begun = 0
-        if attempt is not None:
-            attempt.is_begun = bool(todo)
-        for one in todo:
-            if begun and is_over():
-                break
-            self._one(transaction, batch, one)
-            begun += 1
+        begun, attempt.is_begun = 0, bool(todo)
+        try:
+            for one in todo:
+                if begun and is_over():
+                    break
+                self._one(transaction, batch, one, alone=alone)
+                begun += 1
+        finally:
+            attempt.is_shared = batch.is_shared
         left = [*(one.run for one in todo[begun:]), *rest]
         if left:
             transaction.release(left, token, due_at=self._policy.now())
@@ -153,33 +179,56 @@ class Processor:
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
         """Settle a run whose transaction could not be committed, or whose handler was given up: it was claimed with this token,
-        or held for its document, and another run let it go on."""
+        or held for its document, and another run let it go on. Or its move was to be undone: then its document is put off."""
         mine = transaction.hold([run.id], token)
-        was_held = not mine and self._leaves(transaction, run)
-        ended = [(run, self._policy.failed_with(run, error, "commit_failed"))] if mine or was_held else []
+        settlement = self._policy.failed_with(run, error, "commit_failed")
+        was_held = not mine and self._leaves(transaction, run, settlement)
+        if not mine and not was_held and (later := self._not_undone(transaction, run, error)) is not None:
+            return BatchResult([], [], at=self._policy.now(), not_undone=[(run, later)])
+        ended = [(run, settlement)] if mine or was_held else []
         transaction.settle([settlement for _, settlement in ended])
         self._pending_receipts.settled(transaction, ended)
         released = frozenset([run.id] if was_held else [])
         return BatchResult(ended, [], 0 if ended else 1, released=released, at=self._policy.now())
 
-    def _leaves(self, transaction: Transaction, run: Run) -> bool:
-        """Take a held run out of its document's queue, to be tried again by itself; whether it was held still."""
-        key = self._prepare(run).key
-        if key is None:
+    def _leaves(self, transaction: Transaction, run: Run, ended: Settlement) -> bool:
+        """Take a held run out of its document's queue, with this end; whether it was held still."""
+        prepared = self._prepare(run)
+        key, workflow = prepared.key, prepared.workflow
+        if key is None or workflow is None:
             return False
         row = transaction.documents([key])[key]
         if not any(one.id == run.id for one in transaction.held_runs(key, [run.event_id])):
             return False
-        transaction.keep_documents([out_of_line(row, run.event_id, self._policy.now())])
+        back_at = self._policy.back_at(ended)
+        left = out_of_line(workflow.table, row, run, self._policy.now(), back_at=back_at)
+        transaction.keep_documents([left])
         return True
 
+    def _not_undone(self, transaction: Transaction, run: Run, error: Exception) -> Settlement | None:
+        """Put off the document that waits until the move of this run is undone; None: none does."""
+        found = transaction.effective_step(run.event)
+        if found is None:
+            return None
+        row = transaction.documents([found[0]])[found[0]]
+        document, step = document_of(row.body), step_of(found[1])
+        event = Arrival(id=step.event, type="", source=step.source)
+        words = () if document is None else document.words
+        said_at = next((word.at for word in words if undoes(word, event)), None)
+        if said_at is None:
+            return None
+        later = self._following.undoing.later(self._policy, run, error, said_at)
+        transaction.keep_documents([structs.replace(row, wake_at=later.due_at)])
+        return later
+
     def put_off(self, transaction: Transaction, key: DocumentKey, error: Exception) -> None:
-        """Let a document wait that could not go on, for as long as it has waited by now: twice as long each time."""
+        """Let a document wait that could not go on, for as long as it should have gone on by now: twice as long each time."""
         row, now = transaction.documents([key])[key], self._policy.now()
-        if row.wake_at is None or row.wake_at > now:
+        workflow, document = self._following.by_type(key[0]), document_of(row.body)
+        if workflow is None or document is None or (since := workflow.wake_at(document)) is None:
             return
         least, most = AGAIN_MS
-        wake_at = now + min(max(now - row.updated_at, least), most)
+        wake_at = now + min(max(now - since, least), most)
         transaction.keep_documents([structs.replace(row, wake_at=wake_at)])
         log.warning(
             "%s %s cannot go on, and is put off until %s: %s: %s",
@@ -231,13 +280,13 @@ class Processor:
             return PreparedRun(run, event, workflow=workflow, key=key, arrival=arrival)
         return PreparedRun(run, event, uncounted=(key, arrival.sequence or 0))
 
-    def _one(self, transaction: Transaction, batch: DocumentBatch, one: PreparedRun) -> None:
+    def _one(self, transaction: Transaction, batch: DocumentBatch, one: PreparedRun, *, alone: bool) -> None:
         if one.ended is not None:
             batch.settle(one.run, one.ended)
             return
         assert one.event is not None
         if one.workflow is not None and one.key is not None and one.arrival is not None:
-            batch.arrives(one.workflow, one.key, one.arrival, one.run, one.event)
+            batch.arrives(one.workflow, one.key, one.arrival, one.run, one.event, alone=alone)
         else:
             if one.uncounted is not None:
                 self._gaps.uncounted(transaction, one.run, *one.uncounted)

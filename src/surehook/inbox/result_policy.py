@@ -63,7 +63,7 @@ class ResultPolicy:
         calls: HandlerCalls,
         within_s: float,
     ) -> None:
-        """`within_s`: for all handlers of an event together."""
+        """`within_s`: for all handlers of an event together, which is half a lease."""
         self.handlers = handlers
         self.backoff = backoff
         self._fraction = fraction
@@ -72,6 +72,13 @@ class ResultPolicy:
         self._within_s = within_s
         self._results = Results()
         self._deadlines = Deadlines()
+
+    def back_at(self, ended: Settlement) -> int | None:
+        """The instant by which a run with this end is handed in again: as it is due, or as its lease lapses, if a process ends
+        with it. None: it is not handed in again."""
+        if ended.state not in ("accepted", "parked"):
+            return None
+        return (ended.due_at or self.now()) + round(2_000 * self._within_s)
 
     def call(
         self, transaction: Transaction, run: Run, event: Event, hearing: tuple[Handler, ...] | None = None

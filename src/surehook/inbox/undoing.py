@@ -8,8 +8,8 @@ the table says (core/workflow/undo.py). The functions that fit the event are cal
 document goes back and what they do are one commit. Of a move that stays (`not_undone`) nobody hears; people are told.
 
 If one fails, nothing of the decision stands: the document keeps what was said of it, waits, and is looked at again. Its events
-wait with it, and their attempts are not counted. That goes on for as long as it fails, an hour apart in the end, since to go on
-without it would leave standing what the document says has not happened.
+wait from the moment the event was rejected, and their attempts are not counted. That goes on for as long as it fails, an hour
+apart in the end, since to go on without it would leave standing what the document says has not happened.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Undoing:
         """Call the functions that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
         if step.rule != "undone" or not self.handlers:
             return
-        run = transaction.moved_by(key, step.event)
+        run = transaction.moved_by(key, step.event, step.source)
         if run is None or run.body is None:
             log.error("%s is past its retention: what handlers did for it is not undone", step.event)
             return
@@ -72,8 +72,12 @@ class Undoing:
         except StoreError:
             raise
         except Exception as error:
-            ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told(bare(error)), handlers=hearing)
-            least, most = AGAIN_MS
-            now = ends.now()
-            wait_ms = min(max(now - said_at, least), most)
-            raise UndoFailed(run, structs.replace(ended, due_at=now + wait_ms)) from error
+            raise UndoFailed(run, self.later(ends, run, error, said_at)) from error
+
+    def later(self, ends: ResultPolicy, run: Run, error: Exception, said_at: int) -> Settlement:
+        """Say what failed, and when it is tried again."""
+        hearing = self.handlers.fitting(run.source, run.type)
+        ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told(bare(error)), handlers=hearing)
+        least, most = AGAIN_MS
+        now = ends.now()
+        return structs.replace(ended, due_at=now + min(max(now - said_at, least), most))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -40,6 +41,13 @@ class InProgress(Struct):
 
     token: bytes = b""
     runs: Sequence[Run] = ()
+
+
+class Failed(NamedTuple):
+    """A transaction that failed with one run, and whether events that had waited took effect in it as well."""
+
+    error: Exception
+    is_shared: bool
 
 
 class Takeover(Struct):
@@ -118,8 +126,8 @@ class Worker:
         if not claimed.runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
-        yield from self._handling(claimed.runs, token)
-        yield from self._waking(claimed.waking, token)
+        is_all = yield from self._handling(claimed.runs, token, claimed.waking)
+        yield from self._waking(claimed.waking, is_all=is_all)
         yield from self._pruning(idle=False)
         return None
 
@@ -133,10 +141,11 @@ class Worker:
         except Exception as error:  # also where the database is away: then the next claim says so
             log.warning("what is past its retention was not removed: %s", error)
 
-    def _handling(self, runs: list[Run], token: bytes) -> Script[None]:
+    def _handling(self, runs: list[Run], token: bytes, leased: Sequence[DocumentKey]) -> Script[bool]:
+        """Process what was claimed; False: some of it was given back."""
         transactions = self._transactions
         if not runs:
-            return
+            return True
         split, attempt = transactions.split(runs), BatchAttempt()
         self.in_progress = InProgress(token, runs)
         try:
@@ -144,7 +153,12 @@ class Worker:
                 yield self._store.run(transactions.release_work(split.first, token))
                 self.in_progress = InProgress(token, split.runs)
             work = transactions.process_work(
-                split.runs, token, rest=split.rest, is_stopping=lambda: self.is_stopping, attempt=attempt
+                split.runs,
+                token,
+                rest=split.rest,
+                is_stopping=lambda: self.is_stopping,
+                attempt=attempt,
+                leased=leased,
             )
             done: BatchResult = yield self._store.run(work)
         except (Exception, CancelledError) as caught:
@@ -155,71 +169,80 @@ class Worker:
                 yield from self._give_back(runs, token)
                 raise
             yield from self._give_back(split.rest, token)
-            yield from self._one_by_one(split.runs, token, error)
+            yield from self._one_by_one(split.runs, token, error, is_shared=attempt.is_shared)
+            return not (split.first or split.rest)
         else:
             if split.is_slow and not transactions.handler_times.together(split.runs):
                 self._portion.alone()  # and not one that was never seen, and is quick
             else:
                 self._portion.shared(len(split.runs) + len(split.rest) - done.left, done.left)
             transactions.report(done)
+            return not (split.first or done.left)
 
-    def _one_by_one(self, runs: list[Run], token: bytes, error: Exception) -> Script[None]:
+    def _one_by_one(
+        self, runs: list[Run], token: bytes, error: Exception, *, is_shared: bool
+    ) -> Script[None]:
+        is_known = len(runs) == 1
         for number, run in enumerate(runs):
+            failed = Failed(error, is_shared) if is_known else None
             try:
-                done = yield from self._alone(run, token, error if len(runs) == 1 else None)
+                done = yield from self._alone(run, token, failed)
             except StoreUnavailable as away:
                 if not self._is_lost(away):
                     yield from self._give_back(runs[number:], token)
                 raise
             self._transactions.report(done)
 
-    def _alone(self, run: Run, token: bytes, failed: Exception | None) -> Script[BatchResult]:
+    def _alone(self, run: Run, token: bytes, failed: Failed | None) -> Script[BatchResult]:
         """Process a run in a transaction of its own, where a failure is the run's, and counted.
 
-        Also one that passes with time: a commit that a constraint or a lock refuses would otherwise be tried for ever. `failed`:
-        it has failed so just now. Raises StoreUnavailable where the run was not begun, or its failure cannot be written down.
+        Also one that passes with time: a commit that a constraint or a lock refuses would otherwise be tried for ever. If it let
+        others of its document go on, it is tried without them first. `failed`: it has failed so just now. Raises StoreUnavailable
+        where the run was not begun, or its failure cannot be written down.
         """
-        transactions, contended = self._transactions, 0
+        transactions, contended, alone = self._transactions, 0, False
         while True:
             attempt = BatchAttempt()
             try:
                 if failed is None:
-                    done: BatchResult = yield self._store.run(
-                        transactions.process_work([run], token, attempt=attempt)
-                    )
+                    work = transactions.process_work([run], token, attempt=attempt, alone=alone)
+                    done: BatchResult = yield self._store.run(work)
                     return done
             except (Exception, CancelledError) as caught:
                 error = self._failure(caught, attempt.is_begun)
                 if self._is_lost(error) or (isinstance(error, StoreUnavailable) and not attempt.is_begun):
                     raise
-                failed = error
-            if not isinstance(failed, Contended) or contended == CONTENDED:
-                settled: BatchResult = yield self._store.run(transactions.fail_work(run, token, failed))
+                failed = Failed(error, attempt.is_shared)
+            if isinstance(failed.error, Contended) and contended < CONTENDED:
+                contended += 1
+                yield self._stopped.wait(BUSY_S)
+            elif failed.is_shared and not alone:
+                alone, contended = True, 0
+            else:
+                settled: BatchResult = yield self._store.run(transactions.fail_work(run, token, failed.error))
                 return settled
-            contended += 1
             failed = None
-            yield self._stopped.wait(BUSY_S)
 
-    def _waking(self, keys: list[DocumentKey], token: bytes) -> Script[None]:
+    def _waking(self, keys: list[DocumentKey], *, is_all: bool) -> Script[None]:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
-        for longer, and one that cannot be committed keeps no other waiting. What this does not come to is due still."""
+        for longer, and one that cannot be committed keeps no other waiting. What this does not come to is given back; all where
+        not all runs were handled that were claimed before: they may matter."""
         transactions, self.in_progress = self._transactions, InProgress()
         is_over = transactions.over(lambda: self.is_stopping)
-        first = token[-1] % max(len(keys), 1)  # workers have the same list, and would wait for each other
-        for key in () if self.is_stopping else (*keys[first:], *keys[:first]):
+        for number, key in enumerate(keys):
+            if self.is_stopping or not is_all or (number and is_over()):
+                yield self._store.run(transactions.wake_again_work(keys[number:]))
+                return
             try:
                 done: BatchResult = yield self._store.run(transactions.process_work((), b"", [key]))
-            except Contended as error:
-                log.info("%s %s goes on later: %s", key[0], key[2], error)
             except (Exception, CancelledError) as caught:
                 failure = self._failure(caught)
-                if self._is_lost(failure) or isinstance(failure, StoreUnavailable):
+                is_away = isinstance(failure, StoreUnavailable) and not isinstance(failure, Contended)
+                if self._is_lost(failure) or is_away:
                     raise
                 yield self._store.run(transactions.put_off_work(key, failure))
             else:
                 transactions.report(done)
-            if is_over():
-                return
 
     def _take_over(self) -> Script[None]:
         """Settle what the worker before has left, and give the rest back."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import Struct
 
 from surehook.inbox.handler_times import HandlerTimes
-from surehook.inbox.process import BatchAttempt, BatchResult, Processor
+from surehook.inbox.process import BatchResult, ProcessOptions, Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Trouble
@@ -22,7 +22,7 @@ class Claimed(Struct):
     """The outcome of a claim."""
 
     runs: list[Run]
-    waking: list[DocumentKey]  # documents for which time has passed
+    waking: list[DocumentKey]  # documents for which time has passed, leased
     next_due: int | None  # when there is nothing now
 
 
@@ -78,7 +78,13 @@ class WorkerTransactions:
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
             runs = transaction.claim(now=self.now(), **bounds)
             # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
-            waking = transaction.waking(types=self.processor.follows, now=self.now(), limit=rules.batch)
+            waking = transaction.waking(
+                types=self.processor.follows,
+                now=self.now(),
+                lease_ms=rules.lease_ms,
+                token=token,
+                limit=rules.batch,
+            )
             if self.look(transaction) and not runs:
                 runs = transaction.claim(now=self.now(), **bounds)
             return Claimed(
@@ -109,11 +115,11 @@ class WorkerTransactions:
         *,
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
-        attempt: BatchAttempt | None = None,
+        **options: Unpack[ProcessOptions],
     ) -> Callable[[Transaction], BatchResult]:
         is_over = self.over(is_stopping)
         return lambda transaction: self.processor.process(
-            transaction, runs, token, waking, rest=rest, is_over=is_over, attempt=attempt
+            transaction, runs, token, waking, rest=rest, is_over=is_over, **options
         )
 
     def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:
@@ -128,6 +134,9 @@ class WorkerTransactions:
             return now >= until or is_stopping()
 
         return is_over
+
+    def wake_again_work(self, keys: Sequence[DocumentKey]) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.wake_again(keys, now=self.now())
 
     def put_off_work(self, key: DocumentKey, error: Exception) -> Callable[[Transaction], None]:
         return lambda transaction: self.processor.put_off(transaction, key, error)

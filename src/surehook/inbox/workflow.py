@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from surehook.core.workflow.data import parse_table, render_table, table_of
 from surehook.core.workflow.decide import (
     RULES,
@@ -42,6 +44,7 @@ from surehook.core.workflow.decide import (
     decide,
     grant,
     release,
+    wake_at,
 )
 from surehook.core.workflow.explain import explain
 from surehook.core.workflow.read import arrival_of, document_of
@@ -139,14 +142,22 @@ class Workflow:
         document = document_of(event.body, fields)
         if document is None:
             raise NoDocument(f"{event.id} names no document", field=fields.document)
-        arrival = arrival_of(event.body, fields, id=event.id, type=event.type or "")
+        arrival = arrival_of(
+            event.body, fields, id=event.id, type=event.type or "", source="" if source is None else source
+        )
         if arrival.token is None or self._is_token is None or not self._is_token(document, arrival.token):
             return document, arrival
-        return document, arrival_of(event.body, fields, id=event.id, type=event.type or "", remediated=True)
+        return document, structs.replace(arrival, remediated=True)
 
-    def decide(self, document: Document | None, event: Arrival | None, *, now: int) -> Decision:
+    def decide(
+        self, document: Document | None, event: Arrival | None, *, now: int, passes: bool = True
+    ) -> Decision:
         """Decide as the function `decide` does, by this table."""
-        return decide(self.table, document, event, now)
+        return decide(self.table, document, event, now, passes=passes)
+
+    def wake_at(self, document: Document) -> int | None:
+        """The instant at which the document goes on by itself, as a decision's `wake_at`; None: it does not."""
+        return wake_at(self.table, document)
 
     def release(self, document: Document, *, now: int) -> Decision:
         """Release as the function `release` does, by this table."""

@@ -260,11 +260,22 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         ...
 
     def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
-        """The latest decision by which an event took effect, or was recorded as informational, and on which document."""
+        """The latest decision by which an event took effect, or was recorded as informational, and on which document; None: there
+        is none, or what it did was taken back."""
         ...
 
-    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
-        """Documents of these types whose `wake_at` has passed."""
+    def waking(
+        self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
+    ) -> list[DocumentKey]:
+        """Lease documents of these types whose `wake_at` has passed: it moves to the lease's end, so one that cannot go on is not
+        tried at once, and others are.
+
+        None for which a run may matter that came before its instant: one that is due, or that another token has and that never
+        failed."""
+        ...
+
+    def wake_again(self, keys: Sequence[DocumentKey], *, now: int) -> None:
+        """Give back leased documents, but for those that others have locked: their leases lapse."""
         ...
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:

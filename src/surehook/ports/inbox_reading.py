@@ -41,6 +41,6 @@ class ReadingTransaction(Protocol):
         """None: nothing is due. Workers take the oldest first, so one that stays the oldest is taken by nobody."""
         ...
 
-    def moved_by(self, key: DocumentKey, event_id: str) -> Run | None:
-        """The newest run by which this event moved the document; None: its retention has ended."""
+    def moved_by(self, key: DocumentKey, event_id: str, source: str) -> Run | None:
+        """The newest run by which this event of this source ("": any) moved the document; None: its retention has ended."""
         ...

@@ -21,7 +21,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from surehook.core.workflow.check import Flaw, WorkflowError
-from surehook.core.workflow.draft import digest_of, token_digest
+from surehook.core.workflow.draft import find_seen, token_digest
 from surehook.core.workflow.queue import Turn
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.table_values import SUREHOOK, Fields, Order, Parties
@@ -34,6 +34,7 @@ from surehook.core.workflow.values import (
     Document,
     OperatorCommand,
     Party,
+    Retried,
     Seen,
     Step,
     Verdict,
@@ -54,6 +55,7 @@ __all__ = [
     "Order",
     "Parties",
     "Party",
+    "Retried",
     "Seen",
     "Step",
     "Table",
@@ -64,21 +66,37 @@ __all__ = [
     "decide",
     "grant",
     "granted",
+    "is_to_be_undone",
     "is_undone",
+    "leave",
+    "put_off",
     "release",
+    "undoes",
+    "wake_at",
 ]
 
 GRANTS_MAX = 8  # remediation tokens that a document holds at once
 
 
-def decide(table: Table, document: Document | None, event: Arrival | None, now: int) -> Decision:
+def decide(
+    table: Table, document: Document | None, event: Arrival | None, now: int, *, passes: bool = True
+) -> Decision:
     """Decide what `event` means for a document that stands at `document` (None: never heard of). `now` in Unix milliseconds.
 
-    With `event` None only time passes. Raises WorkflowError where the document stands in a state that the table lacks.
+    With `event` None only time passes. With `passes=False` no time does: no wait ends, and no command is carried out. So calls
+    whoever may have other events still to hand in that came in time, and lets time pass by a call of its own.
+
+    Raises WorkflowError where the document, or a signer, stands in a state that the table lacks.
     """
     turn = Turn(table, document, now)
-    turn.catch_up()
+    if passes:
+        turn.catch_up()
     return turn.decision(None if event is None else turn.take(event))
+
+
+def wake_at(table: Table, document: Document) -> int | None:
+    """The instant (Unix milliseconds) at which a call of `decide` with no event is due; None: time changes nothing."""
+    return Turn(table, document, 0).wake_at()
 
 
 def release(table: Table, document: Document, now: int, *, by: str = "", why: str = "") -> Decision:
@@ -102,15 +120,52 @@ def _aimed(document: Document, word: OperatorCommand) -> OperatorCommand:
     if word.what != "release" or not document.waiting:
         return word
     first = document.waiting[0].event
-    return structs.replace(word, event=first.id, upto=first.sequence)
+    return structs.replace(word, event=first.id, source=first.source, upto=first.sequence)
 
 
-def is_undone(document: Document, event_id: str) -> bool:
+def leave(
+    table: Table, document: Document, event_id: str, source: str, now: int, *, back_at: int | None
+) -> Document:
+    """Take an event out of the document's queue whose effect could not be made.
+
+    back_at  it is handed in again by itself, by that instant at the latest: what stands behind it waits for it, and after that
+             for as long as the table's `wait_s` says; at most `count` events are waited for so. None: it does not come back
+    """
+    gone = Arrival(id=event_id, type="", source=source)
+    waited = next((one for one in document.waiting if one.event.is_same(gone)), None)
+    retried = tuple(one for one in document.retried if back_at is not None or not one.event.is_same(gone))
+    if waited is None:
+        return structs.replace(document, retried=retried)
+    if back_at is not None:
+        retried = (*retried, Retried(waited.event, waited.since, now, back_at))[-table.order.count :]
+    waiting = tuple(one for one in document.waiting if one is not waited)
+    return structs.replace(document, waiting=waiting, retried=retried)
+
+
+def put_off(table: Table, document: Document, event: Arrival, now: int, *, back_at: int) -> Document:
+    """Keep in mind an event that came and is handed in later: nothing that stands behind it goes on first, as if it had left."""
+    if any(one.event.is_same(event) for one in document.retried):
+        return document
+    retried = (*document.retried, Retried(event, now, now, back_at))[-table.order.count :]
+    return structs.replace(document, retried=retried)
+
+
+def is_undone(document: Document, event_id: str, source: str = "") -> bool:
     """Tell whether an event's move was taken back, or is about to be: then it may have effect once more."""
-    digest = digest_of(event_id)
-    return any(one.undone and one.digest == digest for one in document.seen) or any(
-        word.step is not None and word.step.event == event_id for word in document.words
-    )
+    gone = Arrival(id=event_id, type="", source=source)
+    seen = find_seen({one.digest: one for one in document.seen}, event_id, source)
+    return (seen is not None and seen.undone) or any(undoes(word, gone) for word in document.words)
+
+
+def is_to_be_undone(document: Document) -> bool:
+    """Tell whether a move is about to be taken back: that comes before anything else."""
+    return any(word.what == "undo" for word in document.words)
+
+
+def undoes(word: OperatorCommand, event: Arrival) -> bool:
+    """Tell whether a command takes back the move of this event."""
+    step = word.step
+    return step is not None and event.is_same(Arrival(id=step.event, type="", source=step.source))
 
 
 def grant(document: Document, token: str) -> Document:

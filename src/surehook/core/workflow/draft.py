@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from surehook.core.workflow.check import WorkflowError
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.table_values import BRANCHES_MAX
-from surehook.core.workflow.values import Arrival, Branch, Document, Party, Seen, Waiting
+from surehook.core.workflow.values import Arrival, Branch, Document, Party, Retried, Seen, Waiting
 
 _VERSION = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){0,3})", re.ASCII)
 
 
 @lru_cache(maxsize=64)  # a decision asks for that of its event three times
-def digest_of(event_id: str) -> str:
+def digest_of(event_id: str, source: str = "") -> str:
     """Return what an id is remembered as: 64 bits of BLAKE2 in hex, so that memory is bounded whatever the ids are.
 
     Within the few dozen events of one document two ids meet by chance once in 10^16 documents.
     """
-    return hashlib.blake2b(event_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    text = f"{source}\0{event_id}" if source else event_id
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def find_seen(seen: Mapping[str, Seen], event_id: str, source: str) -> Seen | None:
+    """Find what is remembered of an event, also where an older version remembered it without its source."""
+    return seen.get(digest_of(event_id, source)) or seen.get(digest_of(event_id))
 
 
 def token_digest(token: str) -> str:
@@ -62,6 +69,13 @@ class Draft:
                 field="state",
                 hint="give the table that state, or migrate the document",
             )
+        for name, party in document.parties.items():
+            if table.parties is not None and party.state not in table.parties.states:
+                raise WorkflowError(
+                    f"{name} is {party.state!r}, which is no state of a signer in {table.label}",
+                    field="parties.states",
+                    hint="give the table that state, or migrate the document",
+                )
         self.table = table
         self.state = document.state
         self.next = document.next
@@ -71,6 +85,7 @@ class Draft:
         self.branches = {branch.number: branch for branch in document.branches}
         self.seen = {one.digest: one for one in document.seen}
         self.waiting = list(document.waiting)
+        self.retried = list(document.retried)
         self.holes = document.holes
         self.stopped = document.stopped
         self.grants = list(document.grants)
@@ -88,30 +103,34 @@ class Draft:
             branches=tuple(self.branches.values()),
             seen=tuple(self.seen.values()),
             waiting=tuple(self.waiting),
+            retried=tuple(self.retried),
             holes=self.holes,
             stopped=self.stopped,
             grants=tuple(self.grants),
+            words=self.words,
             last=self.last,
         )
 
     def knows(self, event: Arrival) -> bool:
         """Tell whether this event was handed in before, is waiting, or is the one the document has stopped at."""
         return (
-            digest_of(event.id) in self.seen
-            or any(one.event.id == event.id for one in self.waiting)
-            or (self.stopped is not None and self.stopped.id == event.id)
+            find_seen(self.seen, event.id, event.source) is not None
+            or any(one.event.is_same(event) for one in self.waiting)
+            or (self.stopped is not None and self.stopped.is_same(event))
         )
 
     def is_undone(self, event: Arrival) -> bool:
         """Tell whether this event's move was taken back, so that it may have effect once more."""
-        seen = self.seen.get(digest_of(event.id))
+        seen = find_seen(self.seen, event.id, event.source)
         return seen is not None and seen.undone
 
     def remember(
         self, event: Arrival, *, number: int | None, branch: int | None = None, undone: bool = False
     ) -> None:
         """Keep an event's id, the number it took, and its branch; forget the oldest beyond the table's memory."""
-        digest = digest_of(event.id)
+        digest = digest_of(event.id, event.source)
+        if event.source:
+            self.seen.pop(digest_of(event.id), None)
         self.seen[digest] = Seen(
             digest, number, self.branch_of(event)[0] if branch is None else branch, undone
         )
@@ -123,6 +142,7 @@ class Draft:
         return (
             any(one.sequence == number for one in self.seen.values())
             or any(one.event.sequence == number for one in self.waiting)
+            or any(one.event.sequence == number for one in self.retried)
             or (self.stopped is not None and self.stopped.sequence == number)
         )
 
@@ -131,10 +151,17 @@ class Draft:
         self.waiting.append(waiting)
         self.waiting.sort(key=lambda one: (one.event.sequence is None, one.event.sequence or 0))
 
+    def come_back(self, event: Arrival) -> Retried | None:
+        """Forget that an event is tried again by itself, as it is here; what was kept of it, if it was so."""
+        found = next((one for one in self.retried if one.event.is_same(event)), None)
+        if found is not None:
+            self.retried.remove(found)
+        return found
+
     def branch_of(self, event: Arrival) -> tuple[int, bool]:
         """The branch an event belongs to, and whether its cause says so (else it is the present one)."""
         if event.cause is not None:
-            seen = self.seen.get(digest_of(event.cause))
+            seen = find_seen(self.seen, event.cause, event.source)
             if seen is not None:
                 return seen.branch, True
             for branch in self.branches.values():

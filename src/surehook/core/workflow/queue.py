@@ -2,28 +2,42 @@
 
 Every event ends in exactly one of three ways: settled (it has a verdict for good and is remembered), waiting (`early`,
 kept in the document), or handed back (not kept and not remembered: it can be handed in again).
+
+An event may leave the queue without its turn (`leave`): its effect could not be made, and it is tried again by itself. What
+stands behind it waits for it as for any event that is missing, but from when it should be back; and when it comes back, it has
+waited since it first came.
 """
 
 from __future__ import annotations
 
-from surehook.core.workflow.draft import Draft, digest_of, token_digest
-from surehook.core.workflow.rules import Ruling, judge
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from surehook.core.workflow.draft import token_digest
+from surehook.core.workflow.placing import Placing
+from surehook.core.workflow.rules import judge
 from surehook.core.workflow.table import Table
+from surehook.core.workflow.table_values import STRICT_WAIT_S
 from surehook.core.workflow.undo import undoing
-from surehook.core.workflow.values import Arrival, Decision, Document, OperatorCommand, Step, Verdict, Waiting
+from surehook.core.workflow.values import (
+    Arrival,
+    Decision,
+    Document,
+    OperatorCommand,
+    Retried,
+    Step,
+    Waiting,
+)
 
 NOBODY = Arrival(id="", type="")  # of steps that no event made
 
 
-class Turn:
+class Turn(Placing):
     """One decision in the making. The steps come out in the order in which they take effect."""
 
     def __init__(self, table: Table, document: Document | None, now: int) -> None:
-        self.table = table
-        self.order = table.order
-        self.now = now
-        self.draft = Draft(table, document)
-        self.steps: list[Step] = []
+        super().__init__(table, document, now)
         self.again = False
 
     def decision(self, own: Step | None) -> Decision:
@@ -32,13 +46,13 @@ class Turn:
             document=self.draft.close(),
             steps=tuple(self.steps),
             own=own,
-            wake_at=self._wake_at(),
+            wake_at=self.wake_at(),
             again=self.again,
         )
 
     def take(self, event: Arrival) -> Step:
         """Hand in one event; then whoever can go on goes on."""
-        step = self._take(event)
+        step = self._take(event, self.draft.come_back(event))
         self._go_on()
         return step
 
@@ -60,28 +74,41 @@ class Turn:
             if self.order.then == "refuse":
                 self._refuse(first)
             else:
-                self._pass_over(first, f"after {self.order.wait_s:g} s")
+                self._pass_over(first, self._waited())
             self._go_on()
 
     def release(self, word: OperatorCommand) -> None:
         """A person's word: go on behind the conflict, or without what is missing."""
         draft, by = self.draft, word.by or None
+        self._let_go(word)
         if draft.stopped is not None:
             event, draft.stopped = draft.stopped, None
             text = f"{event.id} stays without effect, the document goes on{_said(word.by, word.why)}"
             self._say(event, "no_op", "released", text, by=by)
             self._settle_number(event)
         elif word.upto is not None and draft.next < word.upto:
-            self._go_up_to(word.upto, _said(word.by, word.why).lstrip() or "by an operator", by=by)
+            said = _said(word.by, word.why)
+            self._go_up_to(word.upto, said.lstrip() or "by an operator", by=by, said_at=word.at)
+            if draft.next < word.upto:
+                text = f"{word.event} was released{said}; what stands before it is tried again first"
+                self._say(NOBODY, "no_op", "released", text, by=by)
         else:
-            first = draft.waiting[0] if draft.waiting and draft.waiting[0].event.id == word.event else None
-            what = (
-                "nothing was held any more; released" if first is None else f"{first.event.id} was released"
-            )
+            first = draft.waiting[0] if draft.waiting and _is_of(word, draft.waiting[0].event) else None
+            is_retried = any(_is_of(word, one.event) for one in draft.retried)
+            what = "nothing was held any more; released"
+            if first is not None or is_retried:
+                what = f"{word.event} was released"
             self._say(NOBODY, "no_op", "released", f"{what}{_said(word.by, word.why)}", by=by)
             if first is not None:
                 self._pass_over(first, "")
         self._go_on()
+
+    def _let_go(self, word: OperatorCommand) -> None:
+        """Where the event that a word lets go on is tried again by itself: it need not wait once more."""
+        self.draft.retried = [
+            structs.replace(one, released=True) if _is_of(word, one.event) else one
+            for one in self.draft.retried
+        ]
 
     def say_granted(self, by: str, why: str) -> Step:
         """The step that says that a token was granted; nothing else happens by that."""
@@ -92,7 +119,9 @@ class Turn:
         """Take back what an event did that was rejected afterwards, or say why that cannot be."""
         step = word.step
         assert step is not None
-        event = Arrival(id=step.event, type=step.type, sequence=step.sequence, party=step.party)
+        event = Arrival(
+            id=step.event, type=step.type, sequence=step.sequence, party=step.party, source=step.source
+        )
         ruling = undoing(self.draft, step, word.why)
         self._say(event, ruling.verdict, ruling.rule, ruling.reason, ruling=ruling, by=word.by or None)
         if ruling.verdict != "applied":
@@ -105,18 +134,19 @@ class Turn:
 
     # How an event comes in
 
-    def _take(self, event: Arrival) -> Step:
-        draft, number = self.draft, event.sequence
+    def _take(self, event: Arrival, was: Retried | None) -> Step:
+        """`was`: what was kept of it, where it had waited and was tried again by itself."""
+        draft, number, released = self.draft, event.sequence, was is not None
         if draft.is_undone(event):
-            return self._place(event, again=True)
+            return self._place_again(event)
         if draft.knows(event):
             return self._say(event, "duplicate", "repeat", f"{event.id} was handed in before")
         if self.order.mode == "free" or (
             number is None and (event.flaw is not None or self._is_informational(event))
         ):
-            return self._place(event)
+            return self._place(event, released=released)
         if number is None:
-            return self._take_unnumbered(event)
+            return self._take_unnumbered(event, was)
         if number < self.order.first:
             return self._settle(
                 event, "conflict", "before_first", f"number {number}; they begin at {self.order.first}"
@@ -132,46 +162,68 @@ class Turn:
             )
         if number - draft.next > self.order.jump:
             return self._say(event, "conflict", "jump", f"number {number}, while {draft.next} comes next")
-        if number > draft.next and draft.stopped is None and self._is_granted(event):
-            return self._take_before_its_turn(event)
         if number > draft.next or draft.stopped is not None:
-            return self._wait(event)
-        return self._place(event)
+            return self._take_before_its_turn(event, was)
+        return self._place(event, released=released)
 
     def _is_granted(self, event: Arrival) -> bool:
         return event.token is not None and token_digest(event.token) in self.draft.grants
 
-    def _take_before_its_turn(self, event: Arrival) -> Step:
-        """A granted token lets an event go on without the numbers that are missing before it."""
-        assert event.token is not None
-        assert event.sequence is not None
-        self._go_up_to(event.sequence, "for a remediation token")
-        if self.draft.stopped is not None:  # by one of those before it
-            return self._wait(event)
-        step = self._place(event)
-        if self._is_granted(event):  # it was not needed for more
+    def _place_again(self, event: Arrival) -> Step:
+        """Decide anew on an event whose move was taken back. Its number is settled: it cannot wait for its turn."""
+        if self.draft.stopped is not None:
+            text = f"the document stands still at {self.draft.stopped.id}: release it, and replay {event.id} then"
+            return self._say(event, "conflict", "stopped", text)
+        return self._place(event, again=True)
+
+    def _take_before_its_turn(self, event: Arrival, was: Retried | None) -> Step:
+        """Numbers before it are missing: it waits, unless a granted token lets it go on without them, or it has waited enough."""
+        since = self.now if was is None or self.order.then == "refuse" else was.since
+        early = Waiting(event, since)
+        is_granted = self._is_granted(event)
+        may_pass = is_granted or (was is not None and self._has_waited(early, was))
+        if self.draft.stopped is None and may_pass and not self._is_held_up(early):
+            assert event.sequence is not None
+            self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited())
+            if self.draft.stopped is None:  # by one of those before it
+                return self._place_by_token(event, released=was is not None)
+        return self._wait(early)
+
+    def _place_by_token(self, event: Arrival, *, released: bool) -> Step:
+        step = self._place(event, released=released)
+        if event.token is not None and self._is_granted(event):  # it was not needed for more
             self.draft.grants.remove(token_digest(event.token))
         return step
 
-    def _take_unnumbered(self, event: Arrival) -> Step:
+    def _take_unnumbered(self, event: Arrival, was: Retried | None) -> Step:
         if self.order.mode == "strict":
             return self._settle(
                 event, "conflict", "no_number", "strict order needs a sequence number, it has none"
             )
+        early = Waiting(event, self._arrival() if was is None or self.order.then == "refuse" else was.since)
         if self.draft.stopped is not None or judge(self.draft, event).ahead:
-            return self._wait(event)
-        return self._place(event)
+            if self.draft.stopped is None and was is not None and self._has_waited(early, was):
+                return self._place(event, released=True, leap=True)
+            return self._wait(early)
+        return self._place(event, released=was is not None)
 
-    def _wait(self, event: Arrival) -> Step:
+    def _arrival(self) -> int:
+        """Now, or as soon after as no other came: by these instants they are ordered, where they have no numbers."""
+        others = {*(one.since for one in self.draft.waiting), *(one.since for one in self.draft.retried)}
+        at = self.now
+        while at in others:
+            at += 1
+        return at
+
+    def _wait(self, waiting: Waiting) -> Step:
         """Keep an early event, or say that there is no room."""
-        draft = self.draft
+        draft, event = self.draft, waiting.event
         if len(draft.waiting) >= self.order.count and (
-            self.order.then != "skip" or draft.stopped is not None
+            self.order.then != "skip" or draft.stopped is not None or draft.retried
         ):
             text = f"{len(draft.waiting)} events wait for this document already; hand it in again later"
             self.again = True
             return self._say(event, "early", "line_full", text, waits_for=self._missing(event))
-        waiting = Waiting(event, self.now)
         step = self._say(event, "early", *self._why_early(event), waits_for=self._missing(event))
         draft.keep(waiting)
         if len(draft.waiting) > self.order.count:
@@ -188,82 +240,27 @@ class Turn:
     def _missing(self, event: Arrival) -> int | None:
         return None if event.sequence is None or self.draft.stopped is not None else self.draft.next
 
-    # How an event has its turn
-
-    def _place(
-        self, event: Arrival, *, released: bool = False, leap: bool = False, again: bool = False
-    ) -> Step:
-        """Judge an event whose turn it is, and do what follows. `again`: its number was settled when it was first here."""
-        ruling = judge(self.draft, event, leap=leap)
-        stops = (
-            self.table.on_conflict == "stop"
-            and ruling.verdict == "conflict"
-            and self.order.mode != "free"
-            and not again
-        )
-        step = self._say(event, ruling.verdict, ruling.rule, ruling.reason, ruling=ruling, released=released)
-        if stops:
-            self.draft.stopped = event
-            return step
-        branch = self._apply(event, ruling) if ruling.verdict == "applied" else None
-        if again:
-            self.draft.remember(
-                event, number=event.sequence, branch=branch, undone=ruling.verdict != "applied"
-            )
-        else:
-            self._settle_number(event, branch=branch)
-        return step
-
-    def _apply(self, event: Arrival, ruling: Ruling) -> int | None:
-        """Change the draft as the ruling says; the number of the branch that was opened, if one was."""
-        draft, kind = self.draft, self.table.name(event.type)
-        if ruling.spends and event.token is not None and token_digest(event.token) in draft.grants:
-            draft.grants.remove(token_digest(event.token))
-        if event.version is not None:
-            draft.version = event.version
-        if ruling.after is not None:
-            draft.state = ruling.after
-        if ruling.rule == "leap":
-            draft.holes = False
-        draft.last = digest_of(event.id)
-        branch = None
-        if ruling.opens:
-            branch = draft.open_branch(event, supersede=self.table.branches[kind] == "supersede")
-            if self.table.branches[kind] == "replace":
-                self._replace(event, branch)
-        if ruling.party is not None:
-            assert event.party is not None
-            draft.stand(event.party, ruling.party)
-        return branch
-
-    def _replace(self, event: Arrival, branch: int) -> None:
-        """One signer takes another's place. A signature that was given stands."""
-        parties, draft = self.table.parties, self.draft
-        assert parties is not None
-        assert parties.replaced is not None
-        assert event.party is not None
-        assert event.replaces is not None
-        gone = draft.parties.get(event.replaces)
-        has_acted = gone is not None and gone.state in parties.terminal
-        if not has_acted or (gone is not None and gone.state in self._remediable()):
-            draft.stand(event.replaces, parties.replaced, branch=branch)
-        draft.stand(event.party, parties.initial, branch=branch)
-
-    def _remediable(self) -> set[str]:
-        """Ends of a signer that are no achievement: those that a remedy leads out of."""
-        assert self.table.parties is not None
-        return {state for ways in self.table.parties.remedies.values() for state in ways}
+    # How waiting ones go on
 
     def _go_on(self) -> None:
-        """Let waiting events have their turn as long as one can. Each round takes one out of the line."""
+        """Let waiting events have their turn as long as one can. Each round takes one out of the line, or stops the document."""
         while self.draft.stopped is None and (one := self._ready()) is not None:
+            number = one.event.sequence
+            if number is not None and self.order.mode != "free" and number > self.draft.next:
+                self._go_up_to(number, "for a remediation token")
+                if self.draft.stopped is not None:
+                    return
             self.draft.waiting.remove(one)
-            self._place(one.event, released=True)
+            self._place_by_token(one.event, released=True)
 
     def _ready(self) -> Waiting | None:
         for one in self.draft.waiting:
             number = one.event.sequence
+            if self.order.mode == "free":  # the table was changed since
+                return one
             if number is not None and number <= self.draft.next:
+                return one
+            if number is not None and self._is_granted(one.event) and not self._is_held_up(one):
                 return one
             if number is None and not judge(self.draft, one.event).ahead:
                 return one
@@ -274,12 +271,50 @@ class Turn:
     def _first_to_lapse(self) -> Waiting | None:
         if self.order.wait_s is None or self.draft.stopped is not None:
             return None
-        return min(self.draft.waiting, key=lambda one: one.since, default=None)
+        return min(self.draft.waiting, key=self._deadline, default=None)
 
     def _deadline(self, waiting: Waiting) -> int:
-        return waiting.since + round((self.order.wait_s or 0) * 1000)
+        """The end of a wait: also what is tried again by itself is waited for, since it left."""
+        own = waiting.since + self._wait_ms()
+        return max((own, *(self._missing_at(one) for one in self._before(waiting))))
 
-    def _wake_at(self) -> int | None:
+    def _missing_at(self, one: Retried) -> int:
+        """The instant from which nobody waits for it any more."""
+        return one.back_at + self._wait_ms()
+
+    def _wait_ms(self) -> int:
+        return round((STRICT_WAIT_S if self.order.wait_s is None else self.order.wait_s) * 1000)
+
+    def _before(self, waiting: Waiting) -> Iterator[Retried]:
+        """Those that are tried again by themselves and have their turn before it: by number, else by arrival or as the table has
+        a move for them now."""
+        number = waiting.event.sequence
+        for one in self.draft.retried:
+            theirs = one.event.sequence
+            if number is not None and theirs is not None:
+                is_before = theirs < number
+            else:
+                has_move = theirs is None and not judge(self.draft, one.event).ahead
+                is_before = has_move or one.since < waiting.since
+            if is_before:
+                yield one
+
+    def _is_held_up(self, waiting: Waiting) -> bool:
+        return any(self._missing_at(one) > self.now for one in self._before(waiting))
+
+    def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
+        """Tell whether it need not wait once more: it has waited as long as it has to, or a person let it go on."""
+        if self._is_held_up(waiting):
+            return False
+        return was.released or (self.order.then == "skip" and self._deadline(waiting) <= self.now)
+
+    def _waited(self) -> str:
+        return "as it was released" if self.order.wait_s is None else f"after {self.order.wait_s:g} s"
+
+    def wake_at(self) -> int | None:
+        """The instant at which the first command, or the first end of a wait, is due."""
+        if self.draft.words:
+            return self.draft.words[0].at
         first = self._first_to_lapse()
         return None if first is None else self._deadline(first)
 
@@ -302,9 +337,11 @@ class Turn:
             draft.waiting.remove(waiting)
             self._place(waiting.event, released=True)
 
-    def _go_up_to(self, number: int, why: str, *, by: str | None = None) -> None:
-        """Give up what is missing before a number; what waits before it has its turn."""
+    def _go_up_to(self, number: int, why: str, *, by: str | None = None, said_at: int = 0) -> None:
+        """Give up what is missing before a number; what waits before it has its turn, and what is tried again by itself is waited
+        for. `said_at`: a person said so then, who knew of what had left before."""
         draft = self.draft
+        number = min((number, *self._waited_for(said_at)))
         while draft.stopped is None and draft.next < number:
             first = draft.waiting[0].event.sequence if draft.waiting else None
             if first == draft.next:
@@ -313,73 +350,24 @@ class Turn:
                 last = number if first is None else min(first, number)
                 self._give_up(draft.next, last - 1, why, by)
 
+    def _waited_for(self, said_at: int) -> Iterator[int]:
+        for one in self.draft.retried:
+            number = one.event.sequence
+            if number is not None and one.at >= said_at and self._missing_at(one) > self.now:
+                yield number
+
     def _give_up(self, first: int, last: int, why: str, by: str | None) -> None:
         numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
         self._say(NOBODY, "no_op", "gave_up", f"{numbers} given up {why}", by=by)
         self.draft.next = last + 1
         self.draft.holes = True
+        self.draft.retried = [
+            one for one in self.draft.retried if not first <= (one.event.sequence or 0) <= last
+        ]
 
-    # What is written down
 
-    def _settle(self, event: Arrival, verdict: Verdict, rule: str, reason: str) -> Step:
-        """A verdict for good on an event that takes no number."""
-        if verdict == "stale" and self.table.on_stale == "conflict":
-            verdict = "conflict"
-        step = self._say(event, verdict, rule, reason)
-        self.draft.remember(event, number=None)
-        return step
-
-    def _settle_number(self, event: Arrival, *, branch: int | None = None) -> None:
-        """The event is done with, and so is its number."""
-        self.draft.remember(event, number=event.sequence, branch=branch)
-        if event.sequence is not None and self.order.mode != "free":
-            self.draft.next = event.sequence + 1
-
-    def _is_informational(self, event: Arrival) -> bool:
-        return self.table.name(event.type) in self.table.informational
-
-    def _say(
-        self,
-        event: Arrival,
-        verdict: Verdict,
-        rule: str,
-        reason: str,
-        *,
-        ruling: Ruling | None = None,
-        waits_for: int | None = None,
-        released: bool = False,
-        by: str | None = None,
-    ) -> Step:
-        before = self.draft.state
-        stood = None if event.party is None else self.draft.parties.get(event.party)
-        stood_in = self._party_state(event) if stood is None else stood.state
-        step = Step(
-            at=self.now,
-            table=self.table.label,
-            event=event.id,
-            type=event.type,
-            verdict=verdict,
-            before=before,
-            after=before if ruling is None or ruling.after is None else ruling.after,
-            rule=rule,
-            reason=reason,
-            sequence=event.sequence,
-            version=event.version,
-            cause=event.cause,
-            party=event.party,
-            party_before=stood_in,
-            party_after=stood_in if ruling is None or ruling.party is None else ruling.party,
-            waits_for=waits_for,
-            released=released,
-            by=by,
-        )
-        self.steps.append(step)
-        return step
-
-    def _party_state(self, event: Arrival) -> str | None:
-        """The state of a signer of whom nothing is known yet."""
-        flow = self.table.party_flow
-        return None if flow is None or event.party is None else flow.initial
+def _is_of(word: OperatorCommand, event: Arrival) -> bool:
+    return word.event is not None and event.is_same(Arrival(id=word.event, type="", source=word.source))
 
 
 def _said(by: str, why: str) -> str:

@@ -17,7 +17,9 @@ def document_of(body: object, fields: Fields) -> str | None:
     return None if flaw or name is None or name != name.strip() else name
 
 
-def arrival_of(body: object, fields: Fields, *, id: str, type: str, remediated: bool = False) -> Arrival:
+def arrival_of(
+    body: object, fields: Fields, *, id: str, type: str, source: str = "", remediated: bool = False
+) -> Arrival:
     """Read the arrival that the table looks at. Never raises: a value that cannot be read becomes the arrival's `flaw`."""
     sequence, bad_number = _number(body, fields.sequence)
     version, bad_version = _version(body, fields.version)
@@ -28,6 +30,7 @@ def arrival_of(body: object, fields: Fields, *, id: str, type: str, remediated: 
     bad = (bad_number, bad_version, bad_cause, bad_party, bad_replaces, bad_token)
     return Arrival(
         id=id,
+        source=source,
         type=type,
         sequence=sequence,
         version=version,

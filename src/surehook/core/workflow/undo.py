@@ -24,7 +24,7 @@ def undoing(draft: Draft, step: Step, why: str) -> Ruling:
         return Ruling("applied", "undone", f"{told}: {draft.state} → {declared}", after=declared)
     if kind in table.branches:
         return _kept(draft, f"{told}; the workflow went another way by it")
-    if draft.last != digest_of(step.event):
+    if draft.last != digest_of(step.event, step.source):
         return _kept(draft, f"{told}, and other events have taken effect since")
     after = step.before if step.before != step.after else None
     party = step.party_before if step.party_before != step.party_after else None

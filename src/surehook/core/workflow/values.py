@@ -59,7 +59,8 @@ RULES: dict[str, str] = {
 class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The part of an event that the table looks at. No times: nothing is ever ordered by them.
 
-    id            by which repeats are told
+    id            by which repeats are told, among events of one source
+    source        whose ids these are, where several senders' events are about one document; "" where there is one
     type          as received; the table's aliases are applied to it
     sequence      its number within the document, counted by the producer; None where there is none
     version       workflow version, `2`, `v2`, `2.1`; None: that of the document
@@ -81,6 +82,11 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: str | None = None
     remediated: bool = False
     flaw: str | None = None
+    source: str = ""
+
+    def is_same(self, other: Arrival) -> bool:
+        """True if both are the same event. One kept without its source is of any: it was kept by an older version."""
+        return self.id == other.id and (self.source == other.source or not (self.source and other.source))
 
 
 class Waiting(Struct, frozen=True, omit_defaults=True):
@@ -88,6 +94,22 @@ class Waiting(Struct, frozen=True, omit_defaults=True):
 
     event: Arrival
     since: int
+
+
+class Retried(Struct, frozen=True, omit_defaults=True):
+    """An event that has left the queue and is tried again by itself.
+
+    since     when it was first handed in (Unix milliseconds): if it has to wait once more, it has waited since then
+    at        when it left
+    back_at   when it is back at the latest: from then on, what stands behind it waits as for any event that is missing
+    released  an operator let it go on: it need not wait once more
+    """
+
+    event: Arrival
+    since: int
+    at: int
+    back_at: int
+    released: bool = False
 
 
 class Party(Struct, frozen=True, omit_defaults=True):
@@ -129,6 +151,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by     who said it
     why    the reason that was given
     event  of a release: id of the first event that waited then, if any did
+    source of a release: that event's
     upto   of a release: its number; those before it are given up, and no further ones, also where the event's handler fails
     """
 
@@ -137,6 +160,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     why: str = ""
     event: str | None = None
+    source: str = ""
     upto: int | None = None
     step: Step | None = None
 
@@ -152,6 +176,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     branches     those that are remembered, at most `BRANCHES_MAX`
     seen         the latest events, at most the table's `memory`, oldest first
     waiting      events that came early: those with a number by it, then those without by arrival
+    retried      events that had waited and are tried again by themselves, at most the table's `count`
     holes        numbers were given up, and the state may be behind for it
     stopped      the conflict at which the document stands still (`on_conflict: stop`), or None
     grants       SHA-256 (hex) of remediation tokens that were granted and not yet used
@@ -167,6 +192,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     branches: tuple[Branch, ...] = (Branch(0, "", 0),)
     seen: tuple[Seen, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    retried: tuple[Retried, ...] = ()
     holes: bool = False
     stopped: Arrival | None = None
     grants: tuple[str, ...] = ()
@@ -180,6 +206,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at          when it was decided, Unix milliseconds
     table       document type, version and digest of the table that decided: `signing 1 3f2a…`
     event       id; "" for what no event did (a wait that was over, an operator's release)
+    source      of the event, as in its arrival
     before, after   state of the document; equal where nothing moved
     party, party_before, party_after   the same of the signer, where the event is a signer's act
     rule        stable word of the rule that decided, one of RULES
@@ -207,6 +234,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     waits_for: int | None = None
     released: bool = False
     by: str | None = None
+    source: str = ""
 
     @property
     def is_move(self) -> bool:

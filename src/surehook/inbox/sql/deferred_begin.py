@@ -145,7 +145,8 @@ class Writer:
         rows = self._peeked(connection, lambda: documenting.standing(connection, keys))
 
         def check(connection: Connection) -> None:
-            if documenting.locked(connection, keys) != rows:
+            # Not by when it wakes: a claim moves that, and nothing else.
+            if _bodies(documenting.locked(connection, keys)) != _bodies(rows):
                 raise Contended("the document has moved meanwhile")
 
         self._checks.append(check)
@@ -238,3 +239,7 @@ def in_transaction(connection: Connection) -> bool:
     """True if SQLite has begun a transaction, whoever asked for it."""
     faces = (driver(connection), connection.connection.driver_connection)  # aiosqlite has two
     return any(getattr(face, "in_transaction", False) for face in faces)
+
+
+def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:
+    return [row.body for row in rows.values()]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, Connection, Integer, Text, and_, bindparam, func, insert, select, tuple_
+from sqlalchemy import ARRAY, Connection, Integer, Text, and_, bindparam, func, insert, select, true, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
-from surehook.inbox.sql.tables import documents, runs, steps
+from surehook.inbox.sql.tables import documents, events, runs, steps
 from surehook.ports.inbox import DocumentRow, StepRow
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 _KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
 _KEY_NAMES = ("document_type", "tenant", "document")
+_STEP_KEY = (steps.c.document_type, steps.c.tenant, steps.c.document)
 _KEPT = ("state", "body", "wake_at", "updated_at")
 _NEW = (*_KEY_NAMES, "state", "updated_at")
 _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body")
@@ -25,13 +27,26 @@ _GIVEN = select(*(func.unnest(bindparam(name, type_=ARRAY(Text))) for name in _K
 _LOCKED = _ROWS.where(tuple_(*_KEY).in_(_GIVEN)).order_by(*_KEY).with_for_update(of=documents)
 
 _WAKING = (
-    select(*_KEY)
+    select(*_KEY, documents.c.wake_at)
     .where(
         documents.c.wake_at <= bindparam("now"),
         documents.c.document_type.in_(bindparam("types", expanding=True)),
     )
     .order_by(documents.c.wake_at)
     .limit(bindparam("most", type_=Integer))
+    .with_for_update(skip_locked=True)
+)
+_LEASED = ("wake_at",)
+# The first run that is due, and the first of those that somebody has, or had as the process ended, and that never failed.
+_WAITS_SINCE = (
+    select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
+)
+_BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(
+    runs.c.due_at > bindparam("since"),
+    runs.c.due_at <= bindparam("until"),
+    runs.c.lease != bindparam("token"),
+    runs.c.number == 0,
+    runs.c.error_code.is_(None),
 )
 
 
@@ -106,12 +121,13 @@ def held(connection: Connection, key: DocumentKey, event_ids: Sequence[str]) -> 
     return [loaded(row) for row in found]
 
 
-def moved_by(connection: Connection, key: DocumentKey, event_id: str) -> Run | None:
+def moved_by(connection: Connection, key: DocumentKey, event_id: str, source: str) -> Run | None:
     moved = select(steps.c.event).where(
         _of(key), steps.c.verdict == "applied", steps.c.event_id == event_id, steps.c.event.is_not(None)
     )
     found = connection.execute(
         LOADED.where(runs.c.event.in_(moved), runs.c.processed_at.is_not(None))
+        .where(events.c.source == source if source else true())
         .order_by(runs.c.number.desc())
         .limit(1)
     ).first()
@@ -120,22 +136,65 @@ def moved_by(connection: Connection, key: DocumentKey, event_id: str) -> Run | N
 
 def effective(connection: Connection, event: bytes) -> tuple[DocumentKey, str] | None:
     found = connection.execute(
-        select(steps.c.document_type, steps.c.tenant, steps.c.document, steps.c.body)
+        select(*_STEP_KEY, steps.c.event_id, steps.c.verdict, steps.c.body)
         .where(steps.c.event == event, steps.c.verdict.in_(("applied", "informational")))
         .order_by(steps.c.id.desc())
-        .limit(1)
-    ).first()
-    if found is None:
+    ).all()
+    if not found:
         return None
-    document_type, tenant, document, body = found
-    return (document_type, tenant, document), str(body)
+    document_type, tenant, document, event_id, _, body = found[0]
+    key = (document_type, tenant, document)
+    # Each move is taken back once, so they are counted: ids of another process may be of a clock that is ahead.
+    moves = sum(one.verdict == "applied" for one in found)
+    others = select(steps.c.body).where(_of(key), steps.c.event_id == event_id, steps.c.event.is_(None))
+    undone = sum(_takes_back(str(one), str(body)) for (one,) in connection.execute(others))
+    return None if 0 < moves <= undone else (key, str(body))
 
 
-def waking(connection: Connection, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
+def _takes_back(body: str, move: str) -> bool:
+    """Tell whether a step has taken back a move of the event whose step the other is."""
+    later, moved = json.loads(body), json.loads(move)
+    return bool(later["rule"] == "undone" and later.get("source") == moved.get("source"))
+
+
+def due(
+    connection: Connection, *, types: Sequence[str], now: int, limit: int
+) -> list[tuple[DocumentKey, int]]:
+    """Find documents for which time has passed, and when it did, and lock them."""
     if not types:
         return []
     found = connection.execute(_WAKING, {"types": list(types), "now": now, "most": limit})
-    return [(document_type, tenant, document) for document_type, tenant, document in found]
+    return [
+        ((document_type, tenant, document), wake_at) for document_type, tenant, document, wake_at in found
+    ]
+
+
+def leased(
+    connection: Connection,
+    found: Sequence[tuple[DocumentKey, int]],
+    *,
+    now: int,
+    lease_ms: int,
+    token: bytes,
+) -> list[DocumentKey]:
+    """Lease those for which no run matters that came before their instants."""
+    if not found:
+        return []
+    bounds = {"since": now - lease_ms, "until": now + lease_ms}
+    since = (
+        connection.execute(_WAITS_SINCE, {"now": now}).scalar(),
+        connection.execute(_BEGUN_SINCE, {**bounds, "token": token}).scalar(),
+    )
+    before = min((int(one) for one in since if one is not None), default=now)
+    keys = [key for key, wake_at in found if wake_at <= before]
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in keys])
+    return keys
+
+
+def wake_again(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
+    wanted = select(*_KEY).where(tuple_(*_KEY).in_(keys), documents.c.wake_at.is_not(None))
+    found = connection.execute(wanted.with_for_update(skip_locked=True)).all()
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now, *key) for key in found])
 
 
 def unfollowed(

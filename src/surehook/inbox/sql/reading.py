@@ -68,5 +68,5 @@ class Reading(ABC):
             None if found is None else OldestDue(run=bytes(found[0]), source=found[1], due_at=int(found[2]))
         )
 
-    def moved_by(self, key: DocumentKey, event_id: str) -> Run | None:
-        return documenting.moved_by(self.connection, key, event_id)
+    def moved_by(self, key: DocumentKey, event_id: str, source: str) -> Run | None:
+        return documenting.moved_by(self.connection, key, event_id, source)

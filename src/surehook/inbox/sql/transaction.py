@@ -208,8 +208,14 @@ class SqlTransaction(ReceiptStatements, Tries):
     def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
         return documenting.effective(self.connection, event)
 
-    def waking(self, *, types: Sequence[str], now: int, limit: int) -> list[DocumentKey]:
-        return documenting.waking(self._unbound, types=types, now=now, limit=limit)
+    def waking(
+        self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
+    ) -> list[DocumentKey]:
+        found = documenting.due(self._unbound, types=types, now=now, limit=limit)
+        return documenting.leased(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
+
+    def wake_again(self, keys: Sequence[DocumentKey], *, now: int) -> None:
+        documenting.wake_again(self._unbound, keys, now=now)
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
         return documenting.unfollowed(self.connection, types, before=before, limit=limit)

@@ -1,0 +1,338 @@
+"""Events that leave the queue without their turn, as their effects fail: in a small world, all orders, gaps and failures.
+
+The world is the protocol of an inbox in a few lines: an event that came is handed in; where its effect fails, nothing of its
+decision stands, and it is tried again after a second. One that had waited leaves the queue instead. As time passes, those that
+are let go on leave, and are handed in again at once.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, permutations, product
+
+import pytest
+
+from surehook.core.workflow.decide import (
+    Arrival,
+    Decision,
+    Document,
+    OperatorCommand,
+    Order,
+    Table,
+    asked,
+    decide,
+    grant,
+    is_undone,
+    leave,
+    release,
+    wake_at,
+)
+
+NOW = 1_795_000_000_000
+WAIT_S = 60
+STATES = ("draft", "one", "two", "three", "four", "five")
+NUMBERED = [(1, 2, 3, 4), (1, 3, 5), (2, 4), (1, 2, 4), (3, 4, 5)]
+
+
+def table(**order) -> Table:
+    return Table(
+        document_type="story",
+        states=STATES,
+        initial="draft",
+        terminal=("five",),
+        moves={f"story.{after}": {before: after} for before, after in pairwise(STATES)},
+        order=Order(**order),
+    )
+
+
+SKIP = table(mode="buffer", wait_s=WAIT_S, then="skip")
+REFUSE = table(mode="strict", wait_s=WAIT_S)
+
+
+def event(number: int, numbered: bool = True, **more) -> Arrival:
+    return Arrival(
+        id=f"evt_{number}", type=f"story.{STATES[number]}", sequence=number if numbered else None, **more
+    )
+
+
+class World:
+    """One document, the events that are to be handed in with their instants, and how often the effect of each still fails."""
+
+    def __init__(self, of: Table, fails: dict[str, int]) -> None:
+        self.table, self.fails = of, dict(fails)
+        self.document: Document | None = None
+        self.now = NOW
+        self.due: list[tuple[int, Arrival]] = []
+        self.held: dict[str, Arrival] = {}
+        self.applied: list[str] = []
+        self.ends: dict[str, str] = {}
+        self.taken_up: dict[str, int] = {}
+
+    def come(self, one: Arrival) -> None:
+        self.due.append((self.now, one))
+
+    def rest(self, seconds: int = 10_000) -> None:
+        """Let things happen, in the order of their instants, until nothing does or the time is over."""
+        until = self.now + seconds * 1000
+        for _ in range(500):
+            wakes = None if self.document is None else wake_at(self.table, self.document)
+            first = min((at for at, _ in self.due), default=None)
+            nearest = min((at for at in (wakes, first) if at is not None), default=None)
+            if nearest is None or nearest > until:
+                return
+            self.now = max(self.now, nearest)
+            if first is not None and first <= self.now:
+                self._hand_in(self.due.pop(next(n for n, (at, _) in enumerate(self.due) if at == first))[1])
+            else:
+                self._wake()
+        pytest.fail("it never comes to rest")
+
+    def _hand_in(self, own: Arrival) -> None:
+        while True:
+            decision = decide(self.table, self.document, own, self.now, passes=False)
+            failing = self._first_that_fails(decision)
+            if failing is None:
+                return self._keep(decision, own)
+            if failing == own.id:
+                self.due.append((self.now + 1_000, own))
+                return None
+            self._leave(failing, self.now + 1_000)
+
+    def _wake(self) -> None:
+        while True:
+            decision = decide(self.table, self.document, None, self.now)
+            alone = [step.event for step in decision.released if step.is_move]
+            if not alone:
+                return self._keep(decision, None)
+            for one in alone:
+                self._leave(one, self.now)
+
+    def _first_that_fails(self, decision: Decision) -> str | None:
+        for step in decision.steps:
+            if step.is_move and self.fails.get(step.event, 0):
+                self.fails[step.event] -= 1
+                return step.event
+        return None
+
+    def _leave(self, one: str, due_at: int) -> None:
+        assert self.document is not None
+        self.document = leave(self.table, self.document, one, "", self.now, back_at=due_at)
+        self.due.append((due_at, self.held.pop(one)))
+
+    def _keep(self, decision: Decision, own: Arrival | None) -> None:
+        self.document = decision.document
+        for step in decision.steps:
+            if not step.event:
+                continue
+            self.ends[step.event] = step.rule
+            self.held.pop(step.event, None)
+            if step.verdict == "early":
+                assert own is not None
+                self.held[step.event] = own
+            if step.is_move:
+                self.applied.append(step.event)
+
+
+def names(numbers) -> list[str]:
+    return [f"evt_{one}" for one in numbers]
+
+
+def came(order, fails, *, numbered: bool) -> World:
+    """All come at once, in this order; so none is late."""
+    world = World(SKIP, dict(zip(names(sorted(order)), fails, strict=True)))
+    for number in order:
+        world.come(event(number, numbered))
+    world.rest()
+    assert world.document is not None
+    assert (world.document.waiting, world.document.retried) == ((), ())
+    return world
+
+
+@pytest.mark.parametrize("numbers", NUMBERED, ids=str)
+def test_whatever_fails_and_in_whatever_order_they_come_each_takes_effect_once_and_in_turn(numbers):
+    """Where numbers are given up."""
+    for order in permutations(numbers):
+        for fails in product((0, 1, 2), repeat=len(numbers)):
+            world = came(order, fails, numbered=True)
+            assert world.applied == names(numbers), (order, fails, world.ends)
+
+
+@pytest.mark.parametrize("numbers", NUMBERED, ids=str)
+def test_without_numbers_those_that_wait_take_effect_as_if_nothing_had_failed(numbers):
+    """By arrival, which may leave one without a move."""
+    for order in permutations(numbers):
+        without = came(order, (0,) * len(numbers), numbered=False)
+        for fails in product((0, 1, 2), repeat=len(numbers)):
+            world = came(order, fails, numbered=False)
+            assert world.applied == without.applied, (order, fails, world.ends)
+
+
+@pytest.mark.parametrize("apart_s", [20, 40])
+@pytest.mark.parametrize("numbers", [(1, 2, 3, 4), (1, 3, 5)], ids=str)
+def test_so_too_where_they_come_one_after_the_other_and_fail_for_longer(numbers, apart_s):
+    """Up to forty seconds of failures, while those behind wait for sixty."""
+    for order in permutations(numbers):
+        for failing in numbers:
+            world = World(SKIP, {f"evt_{failing}": 15})
+            for number in order:
+                world.come(event(number))
+                world.rest(apart_s if number == order[0] else 0)
+            world.rest()
+            missing = set(range(1, max(numbers))) - set(numbers)
+            if not missing:
+                assert sorted(world.applied) == names(sorted(numbers)), (order, failing)
+            numbered = [int(one.removeprefix("evt_")) for one in world.applied]
+            assert numbered == sorted(numbered), (order, failing)
+            assert f"evt_{failing}" in world.applied, (order, failing, world.ends)
+
+
+def test_where_the_table_refuses_a_failure_gives_up_no_number():
+    for order in permutations((1, 2, 3, 4)):
+        for fails in product((0, 1, 2), repeat=4):
+            world = World(REFUSE, dict(zip(names((1, 2, 3, 4)), fails, strict=True)))
+            for number in order:
+                world.come(event(number))
+            world.rest()
+            assert world.applied == names((1, 2, 3, 4)), (order, fails, world.ends)
+
+
+@pytest.mark.parametrize("fails", list(product((0, 1, 2), repeat=3)), ids=str)
+def test_a_token_passes_over_no_event_that_is_tried_again(fails):
+    """It came with number 5; 3 waits, and 2 and 4 never come."""
+    world = World(REFUSE, dict(zip(names((1, 3, 5)), fails, strict=True)))
+    world.come(event(1))
+    world.come(event(3))
+    world.rest(10)
+    assert world.document is not None
+    world.document = grant(world.document, "by hand")
+    world.come(event(5, token="by hand"))
+    world.rest(30)
+    assert (world.applied, world.document.grants) == (names((1, 3, 5)), ())
+
+
+@pytest.mark.parametrize("numbered", [True, False], ids=["numbered", "unnumbered"])
+def test_what_a_person_released_need_not_wait_once_more_after_it_failed(numbered):
+    world = World(SKIP, {"evt_3": 2})
+    world.come(event(3, numbered))
+    world.rest(1)
+    assert world.document is not None
+    word = OperatorCommand(what="release", at=world.now, by="ana", why="seen on paper")
+    world.document = asked(world.document, word)
+    world.rest(WAIT_S // 2)
+    assert world.applied == ["evt_3"]
+
+
+def held_behind_a_gap() -> Document:
+    """Number 1 is done; 3 and 5 wait."""
+    document = decide(SKIP, None, event(1), NOW).document
+    for number in (3, 5):
+        document = decide(SKIP, document, event(number), NOW).document
+    return document
+
+
+class TestWaitingForOne:
+    def left(self) -> Document:
+        return leave(SKIP, held_behind_a_gap(), "evt_3", "", NOW + WAIT_S * 1000, back_at=NOW + WAIT_S * 1000)
+
+    def test_what_stands_behind_it_waits_for_it_as_long_as_for_any_that_is_missing(self):
+        document, until = self.left(), NOW + 2 * WAIT_S * 1000
+        assert wake_at(SKIP, document) == until
+        assert decide(SKIP, document, None, until - 1).steps == ()
+        decision = decide(SKIP, document, None, until)
+        assert [(step.event, step.rule) for step in decision.steps] == [("", "gave_up"), ("evt_5", "leap")]
+        assert decision.document.retried == ()
+        assert decide(SKIP, decision.document, event(3), until).own.rule == "settled_number"
+
+    def test_another_event_may_not_take_its_number(self):
+        assert (
+            decide(SKIP, self.left(), Arrival(id="other", type="story.three", sequence=3), NOW).own.rule
+            == "same_number"
+        )
+
+    def test_a_person_who_knew_of_it_may_go_on_without_it(self):
+        document = self.left()
+        later = release(SKIP, document, NOW + WAIT_S * 1000 + 1, by="ana")
+        assert [step.event for step in later.steps if step.is_move] == ["evt_5"]
+
+    def test_one_that_is_not_tried_again_is_missing(self):
+        document = leave(SKIP, held_behind_a_gap(), "evt_3", "", NOW, back_at=None)
+        assert (document.retried, wake_at(SKIP, document)) == ((), NOW + WAIT_S * 1000)
+        gone = leave(SKIP, self.left(), "evt_3", "", NOW, back_at=None)
+        assert gone.retried == ()
+
+    def test_no_more_are_remembered_than_may_wait(self):
+        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=2)
+        document: Document | None = None
+        for number in (2, 3, 4, 5):
+            document = decide(small, document, event(number), NOW).document
+            document = leave(small, document, f"evt_{number}", "", NOW, back_at=NOW)
+        assert [one.event.id for one in document.retried] == ["evt_4", "evt_5"]
+
+    def test_a_full_line_passes_over_none(self):
+        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=1)
+        document = decide(small, None, event(2), NOW).document
+        document = leave(small, document, "evt_2", "", NOW, back_at=NOW)
+        document = decide(small, document, event(4), NOW).document
+        decision = decide(small, document, event(5), NOW)
+        assert (decision.again, decision.own.rule, decision.document.next) == (True, "line_full", 1)
+
+
+class TestNoTimePasses:
+    def test_a_predecessor_that_came_in_time_is_not_late_by_being_handed_in_late(self):
+        later = NOW + 10 * WAIT_S * 1000
+        decision = decide(SKIP, held_behind_a_gap(), event(2), later, passes=False)
+        assert [step.event for step in decision.steps] == ["evt_2", "evt_3"]
+        assert decide(SKIP, held_behind_a_gap(), event(2), later).own.rule == "settled_number"
+
+    def test_commands_are_left_to_a_call_that_lets_time_pass(self):
+        word = OperatorCommand(what="release", at=NOW + 5, by="ana")
+        document = asked(held_behind_a_gap(), word)
+        decision = decide(SKIP, document, event(2), NOW + 9, passes=False)
+        assert decision.document.words == document.words
+        assert decision.wake_at == NOW + 5
+        assert decide(SKIP, decision.document, None, NOW + 9).document.words == ()
+
+
+class TestTwoSources:
+    """Two senders number their events alike."""
+
+    def test_an_id_of_another_source_is_another_event(self):
+        one, other = event(1, source="a"), Arrival(id="evt_1", type="story.two", sequence=2, source="b")
+        document = decide(SKIP, None, one, NOW).document
+        assert decide(SKIP, document, one, NOW).own.rule == "repeat"
+        decision = decide(SKIP, document, other, NOW)
+        assert decision.own.verdict == "applied"
+        assert decide(SKIP, decision.document, other, NOW).own.rule == "repeat"
+
+    def test_so_too_of_what_waits(self):
+        document = decide(SKIP, None, event(3, source="a"), NOW).document
+        other = Arrival(id="evt_3", type="story.four", sequence=4, source="b")
+        document = decide(SKIP, document, other, NOW).document
+        assert [one.event.source for one in document.waiting] == ["a", "b"]
+        document = leave(SKIP, document, "evt_3", "b", NOW, back_at=NOW)
+        assert [one.event.source for one in document.waiting] == ["a"]
+
+    def test_what_was_kept_without_a_source_is_of_any(self):
+        """As an older version kept it."""
+        document = decide(SKIP, decide(SKIP, None, event(1), NOW).document, event(3), NOW).document
+        for number in (1, 3):
+            assert decide(SKIP, document, event(number, source="a"), NOW).own.rule == "repeat"
+        assert not is_undone(document, "evt_1", "a")
+
+
+class TestStopped:
+    STOPS = Table(
+        document_type="story",
+        states=STATES,
+        initial="draft",
+        terminal=("five",),
+        moves={f"story.{after}": {before: after} for before, after in pairwise(STATES)},
+        order=Order(mode="buffer", wait_s=WAIT_S, then="skip"),
+        on_conflict="stop",
+    )
+
+    def test_a_second_conflict_does_not_replace_the_first(self):
+        document = decide(self.STOPS, None, Arrival(id="a", type="unknown", sequence=1), NOW).document
+        assert document.stopped is not None
+        second = decide(self.STOPS, document, Arrival(id="b", type="story.one", flaw="it has no form"), NOW)
+        assert (second.own.verdict, second.document.stopped.id) == ("conflict", "a")
+        assert release(self.STOPS, second.document, NOW).document.next == 2

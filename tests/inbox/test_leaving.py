@@ -1,0 +1,381 @@
+"""Events that had waited and whose effects cannot be made: each is tried again by itself, none is lost by that, none blamed for it.
+
+And documents for which time passes: none goes on without what came in time and was not processed yet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from surehook.inbox import Backoff
+from surehook.ports.inbox import Contended
+from tests.inbox.house import House, partner, partner_named
+from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
+from tests.inbox.test_ways_out import lines
+
+EACH_SECOND = Backoff(first_s=1, factor=1, max_s=1, attempts=9, jitter=0)
+TYPES = ("sent", "viewed", "signed", "countersigned", "completed")
+
+
+def followed(houses, order, fields=FIELDS, **options):
+    house = houses(**{"backoff": EACH_SECOND, **options})
+    house.inbox.follow(table(fields=fields, **order), "*")
+    return house
+
+
+def tell(house, *numbers, **data):
+    for number in numbers:
+        told = house.receive(
+            f"evt_{number}", f"document.{TYPES[number - 1]}", document="doc_1", n=number, **data
+        )
+        assert told.status == 200
+
+
+def failing(*names, times=1):
+    """An effect that fails so often for each of these events."""
+    seen: Counter[str] = Counter()
+
+    def effect(event):
+        seen[event.id] += 1
+        if event.id in names and seen[event.id] <= times:
+            raise ValueError("not now")
+
+    return effect
+
+
+def goes_on(house, seconds=10):
+    for _ in range(seconds):
+        house.clock.passes(1)
+        house.work()
+
+
+def ended(house):
+    return {one.id: (one.state, one.attempts) for one in house.events()}
+
+
+class TestAFailureGivesNoNumberUp:
+    """The wait of two events was over, and the first failed once: its number was given up for the second, and it was stale."""
+
+    @pytest.mark.parametrize("fails", [("evt_3",), ("evt_5",), ("evt_3", "evt_5")], ids=str)
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_as_waits_are_over(self, houses, fails, times):
+        house = followed(houses, BUFFER)
+        house.on(failing(*fails, times=times))
+        tell(house, 1, 3, 5)
+        house.work()
+        house.clock.passes(61)
+        house.work()
+        goes_on(house)
+        assert house.effects() == ["evt_1", "evt_3", "evt_5"], lines(house)
+        assert {one: state for one, (state, _) in ended(house).items()} == dict.fromkeys(
+            ("evt_1", "evt_3", "evt_5"), "finalized"
+        )
+
+    def test_as_a_token_lets_another_go_on(self, houses):
+        fields = {"document": "document", "sequence": "n", "token": "token"}
+        house = followed(houses, STRICT, type(FIELDS)(**fields))
+        house.on(failing("evt_3"))
+        tell(house, 1, 3)
+        house.work()
+        house.do(house.inbox.grant("doc_1", token="by hand", by="ana", reason="signed again"))
+        tell(house, 5, token="by hand")
+        house.work()
+        assert ended(house)["evt_5"] == ("held", 1), "as long as the other is tried again"
+        goes_on(house, 3)
+        assert house.effects() == ["evt_1", "evt_3", "evt_5"]
+
+
+class TestSoToo:
+    @pytest.fixture(params=[("sqlite", "sync"), ("postgresql", "async")], ids="-".join)
+    def ground(self, request, ground_of):
+        return ground_of(*request.param)
+
+    def test_where_the_source_of_one_is_not_known_here(self, houses):
+        both = [partner(), partner_named("other")]
+        house = houses(sources=both, backoff=EACH_SECOND)
+        house.inbox.follow(table(**BUFFER), "*")
+        house.on(source="*")
+        tell(house, 1)
+        body = b'{"type":"document.signed","document":"doc_1","n":3}'
+        assert house.send("evt_3", body, source="other").status == 200
+        tell(house, 5)
+        house.work()
+        older = House(house.kind, house.url, house._runner, clock=house.clock, backoff=EACH_SECOND)
+        older.inbox.follow(table(**BUFFER), "partner")
+        older.on()
+        house.clock.passes(61)
+        older.work()
+        assert ended(house)["evt_3"] == ("parked", 0)
+        older.close()
+        house.clock.passes(11)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_3", "evt_5"]
+
+
+class TestItHasWaitedSinceItCame:
+    def test_one_that_was_passed_over_to_does_not_wait_once_more(self, houses):
+        house = followed(houses, BUFFER)
+        house.on(failing("evt_3"))
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(61)
+        house.work()
+        assert ended(house)["evt_3"] == ("accepted", 1)
+        goes_on(house, 2)
+        assert ended(house)["evt_3"] == ("finalized", 2)
+
+    def test_nor_one_that_a_person_released(self, houses):
+        house = followed(houses, BUFFER)
+        house.on(failing("evt_5"))
+        assert house.receive("evt_5", "document.completed", document="doc_1").status == 200
+        house.work()
+        assert house.do(house.inbox.release("doc_1", by="ana", reason="seen on paper"))
+        house.work()
+        assert any("evt_5 was released by ana" in one for one in lines(house))
+        goes_on(house, 2)
+        assert ended(house)["evt_5"] == ("finalized", 2)
+
+
+class TestWhatCameInTime:
+    """A predecessor that was stored within the wait, while no worker was there, was stale when one came back."""
+
+    @pytest.mark.parametrize("order", [BUFFER, {"mode": "strict", "wait_s": 60.0}], ids=["skip", "refuse"])
+    def test_is_in_time_though_it_is_processed_later(self, houses, order):
+        house = followed(houses, order)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(30)
+        tell(house, 2)
+        house.clock.passes(40)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_2", "evt_3"]
+
+    def test_another_event_of_the_document_ends_no_wait(self, houses):
+        """One worker had the later one first; the other is still to be handed in."""
+        house = followed(houses, BUFFER)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(30)
+        tell(house, 2)
+        elsewhere = claimed(house, b"e" * 16)
+        house.clock.passes(31)
+        tell(house, 5)
+        house.work()
+        assert house.effects() == ["evt_1"], "nothing goes on before what another worker has"
+        given_back(house, elsewhere, b"e" * 16)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_2", "evt_3"]
+
+    def test_one_that_is_tried_again_holds_up_no_other_document(self, houses):
+        """Its time is its own: others go on beside it."""
+        house = followed(houses, BUFFER)
+        house.on(failing("other", times=99))
+        house.receive("other", "plain", document="doc_2")
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(61)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_3"]
+
+
+def claimed(house, token):
+    """What another worker has claimed for the first time."""
+    return house.do(
+        house.inbox.store.run(
+            lambda transaction: transaction.claim(now=house.clock.at, lease_ms=60_000, token=token, limit=100)
+        )
+    )
+
+
+def given_back(house, runs, token):
+    house.do(
+        house.inbox.store.run(lambda transaction: transaction.release(runs, token, due_at=house.clock.at))
+    )
+
+
+class TestEachFailureIsItsOwnEvents:
+    @pytest.fixture
+    def house(self, houses):
+        return followed(houses, STRICT, backoff=Backoff(first_s=1, factor=1, max_s=1, attempts=2, jitter=0))
+
+    @pytest.fixture(params=[("sqlite", "sync")], ids="-".join)
+    def ground(self, request, ground_of):
+        return ground_of(*request.param)
+
+    @pytest.fixture
+    def refuses(self, house, monkeypatch):
+        """The commit of a transaction in which this event's handler was called is refused."""
+        heard: list[str] = []
+        seen = house.on(lambda event: heard.append(event.id))
+        run = house.inbox.store.run
+
+        def refusing(work, *rest):
+            def refused(transaction):
+                heard.clear()
+                result = work(transaction)
+                if "evt_2" in heard:
+                    raise house.error
+                return result
+
+            return run(refused, *rest)
+
+        monkeypatch.setattr(house.inbox.store, "run", refusing)
+        return seen
+
+    @pytest.mark.parametrize(
+        "error", [ValueError("a deferred constraint"), Contended("a lock")], ids=["refused", "contended"]
+    )
+    def test_a_commit_that_is_refused(self, house, refuses, error):
+        """The event that let the other go on was charged with it, and died."""
+        house.error = error
+        tell(house, 2)
+        house.work()
+        tell(house, 1)
+        house.work()
+        goes_on(house, 3)
+        assert ended(house)["evt_1"] == ("finalized", 1)
+        assert ended(house)["evt_2"] == ("dead", 2)
+        assert house.effects() == ["evt_1"]
+
+    @pytest.mark.parametrize("wait", [True, False], ids=["as its wait ends", "as its predecessor comes"])
+    def test_a_handler_that_ends_its_process(self, houses, wait):
+        """By a wait it was never counted, so it ended each process for ever; by its predecessor that was given up."""
+        house = followed(houses, BUFFER)
+        house.on()
+        tell(house, *((1, 3) if wait else (3,)))
+        house.work()
+        if wait:
+            house.clock.passes(61)
+        else:
+            tell(house, 1, 2)
+        ends = 0
+        for _ in range(8):
+            ends += died(house)
+            house.clock.passes(3_600)
+        house.work()
+        assert ends <= 4, "three attempts of its own, and one as it had waited"
+        last = ended(house)
+        assert last.pop("evt_3")[0] == "dead"
+        assert {state for state, _ in last.values()} == {"finalized"}
+
+
+def died(house) -> bool:
+    """Work in a process of its own, which the handler of the third event ends; whether it did."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            again = House(
+                house.kind, house.url, house._runner, clock=house.clock,
+                backoff=Backoff(first_s=1, factor=1, max_s=1, attempts=3, jitter=0),
+            )  # fmt: skip
+            again.inbox.follow(table(**BUFFER), "*")
+            again.on(lambda event: os._exit(9) if event.id == "evt_3" else None)
+            again.work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+
+
+class TestTwoSourcesOfOneWorkflow:
+    def test_an_id_of_one_is_no_repeat_of_the_others(self, houses):
+        """Both number their events from one: the second was ignored as a duplicate."""
+        house = followed(houses, STRICT, sources=[partner(), partner_named("other")])
+        house.on(source="*")
+        tell(house, 1)
+        body = b'{"type":"document.viewed","document":"doc_1","n":2}'
+        assert house.send("evt_1", body, source="other").status == 200
+        tell(house, 3)
+        house.work()
+        assert sorted(one.state for one in house.events()) == ["finalized"] * 3
+        assert Counter(house.effects()) == {"evt_1": 2, "evt_3": 1}
+
+    def test_so_too_where_both_wait(self, houses):
+        house = followed(houses, STRICT, sources=[partner(), partner_named("other")])
+        seen = house.on(source="*")
+        for source, number in (("partner", 2), ("other", 3)):
+            body = f'{{"type":"document.{TYPES[number - 1]}","document":"doc_1","n":{number}}}'.encode()
+            assert house.send("same", body, source=source).status == 200
+        house.work()
+        tell(house, 1)
+        house.work()
+        assert [(one.id, one.source) for one in seen] == [
+            ("evt_1", "partner"),
+            ("same", "partner"),
+            ("same", "other"),
+        ]
+        assert {one.state for one in house.events()} == {"finalized"}
+
+
+class TestADocumentThatCannotGoOn:
+    def test_is_not_tried_at_once_again(self, houses, monkeypatch):
+        """Fifty turns in 0.2 s, each of them refused."""
+        house = followed(houses, STRICT)
+        house.on(final=False)
+        tell(house, 1, 2)
+        house.work()
+        house.do(house.inbox.reject(house.events(id="evt_2")[0].ref, "wrong"))
+        wakes = []
+        process = house.inbox.transactions.processor.process
+
+        def refused(transaction, runs, token, waking=(), **options):
+            if waking:
+                wakes.append(house.clock.at)
+                raise Contended("a lock")
+            return process(transaction, runs, token, waking, **options)
+
+        monkeypatch.setattr(house.inbox.transactions.processor, "process", refused)
+        for _ in range(5):
+            house.work()
+        assert len(wakes) == 1
+        goes_on(house, 8)
+        assert len(wakes) == 5, "after 1, 2, 4 and 8 s"
+
+    def test_is_one_workers_until_its_lease_lapses(self, houses):
+        """One whose process ends, or whose database is away, is not tried at once again."""
+        house = followed(houses, STRICT)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+        transactions = house.inbox.transactions
+
+        def waking():
+            return house.do(house.inbox.store.run(transactions.claim_work(transactions.token()))).waking
+
+        assert waking() == [("contract", "", "doc_1")]
+        assert waking() == []
+        house.clock.passes(house.inbox.rules.lease_ms / 1000)
+        assert waking() == [("contract", "", "doc_1")]
+
+    def test_gives_back_what_a_worker_does_not_come_to(self, houses):
+        house = followed(houses, STRICT)
+        house.on(final=False)
+        tell(house, 1, 3)
+        house.work()
+        assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+        worker = house.inbox.worker()
+        worker.is_stopping = True
+        house.turn(worker)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_3"], "at once, and not after the lease"
+
+
+def test_a_replay_of_a_move_that_was_taken_back_long_ago_moves_nothing(houses):
+    """The document had forgotten it, and the handlers were called with the move that does not stand."""
+    house = houses(backoff=EACH_SECOND)
+    house.inbox.follow(table(memory=2, **STRICT), "partner")
+    house.on(final=False)
+    tell(house, 1, 2)
+    house.work()
+    house.do(house.inbox.reject(house.events(id="evt_2")[0].ref, "wrong"))
+    tell(house, 3, 4)
+    house.work()
+    before = house.effects()
+    assert house.do(house.inbox.replay(reason="once more", id="evt_2")) == 1
+    house.work()
+    assert (house.effects(), house.events(id="evt_2")[0].code) == (before, "stale")
