@@ -37,6 +37,7 @@ class Tempers:
         self._chance = chance
         self._left = dict(plan.tempers)
         self._mended = False
+        self._undone: set[str] = set()
 
     def mend(self) -> None:
         self._mended = True
@@ -54,9 +55,12 @@ class Tempers:
             return
         _say(kind)
 
-    def undo(self) -> None:
-        """Raise what meets who undoes something."""
-        if not self._mended and self._chance.random() < 0.9:
+    def undo(self, event: Event) -> None:
+        """Raise what meets who undoes something: often, and once for each event after all is mended too."""
+        if self._mended and event.id in self._undone:
+            return
+        self._undone.add(event.id)
+        if self._chance.random() < 0.5:
             raise Broken("undo")
 
     def early(self) -> bool:
@@ -127,7 +131,7 @@ class Application:
     def _undo(self, event: Event, tx: Any) -> None:
         early = self._tempers.early()
         if early:
-            self._tempers.undo()
+            self._tempers.undo(event)
         change, body = event.change, event.body
         assert change is not None
         tx.exec_driver_sql(
@@ -136,7 +140,7 @@ class Application:
         )
         self._store.moment("handler")
         if not early:
-            self._tempers.undo()
+            self._tempers.undo(event)
         self._trace.fired("inbox-undo")
 
     def _handle(self, name: str, event: Event, tx: Any, *, last: bool) -> dict[str, str]:

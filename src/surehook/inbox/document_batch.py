@@ -50,10 +50,8 @@ log = logging.getLogger("surehook.inbox")
 
 UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
 AGAIN_MS = 1_000  # for an event that came early to a document whose line is full
-UNDOING_MS = (
-    1_000,
-    60_000,
-)  # for an event of a document of which something is to be undone first: as long as that waits
+# For an event of a document of which something is to be undone first: as long as that waits.
+UNDOING_MS = (1_000, 60_000)
 # A rule that is a code as well: these are replayed once what was missing has come.
 WAITED_TOO_LONG = "waited_too_long"
 LINE_FULL = "line_full"
@@ -179,9 +177,8 @@ class DocumentBatch:
         self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: Read | None, *, alone: bool
     ) -> None:
         said: dict[bytes, Settlement] = {}
-        while (
-            True
-        ):  # once more for each waiting event that leaves without its turn: at most as often as events wait
+        # Once more for each waiting event that leaves without its turn: at most as often as events wait.
+        while True:
             document = self._standing[key]
             try:
                 decision = workflow.decide(document, arrival, now=self._policy.now(), passes=own is None)
@@ -189,9 +186,8 @@ class DocumentBatch:
                 self._stays(key, own, error)
                 return
             runs, leaving = self._concerned(key, decision, own)
-            if (
-                not leaving
-            ):  # those that cannot be read leave at once: to wait for one would be to wait for ever
+            # Those that cannot be read leave at once: to wait for one would be to wait for ever.
+            if not leaving:
                 shared = self._shared(workflow, decision, runs, own)
                 leaving = [self._alone(one.run) for one in shared] if alone else []
                 self.is_shared = self.is_shared or bool(shared)

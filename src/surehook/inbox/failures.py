@@ -21,9 +21,8 @@ from surehook.ports.inbox_runs import Run
 log = logging.getLogger("surehook.inbox")
 
 LINES_S = 10  # a second: a handler that fails for every event would fill a disk
-SAID = frozenset(
-    {"later", "line_full", "turn_came", "undo_failed"}
-)  # put off, and no failure of the event's own
+# Put off, and no failure of the event's own.
+SAID = frozenset({"later", "line_full", "turn_came", "undo_failed"})
 
 
 class Failure(Struct, frozen=True, kw_only=True):

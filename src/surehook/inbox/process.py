@@ -64,7 +64,7 @@ class BatchResult(Struct):
 
 
 class BatchAttempt(Struct):
-    """What to know of a transaction that failed.
+    """The facts about a transaction that failed.
 
     is_begun   a run was begun in it: then the failure may be that run's
     is_shared  handlers were called in it for events that had waited: then it may be theirs
@@ -75,7 +75,7 @@ class BatchAttempt(Struct):
 
 
 class ProcessOptions(TypedDict, total=False):
-    """How runs are processed.
+    """Options of processing runs.
 
     attempt  is told what happens
     alone    events that wait for one of these have transactions of their own

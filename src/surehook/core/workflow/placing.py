@@ -22,23 +22,22 @@ class Placing:
         self, event: Arrival, *, released: bool = False, leap: bool = False, again: bool = False
     ) -> Step:
         """Judge an event whose turn it is, and do what follows. `again`: its number was settled when it was first here."""
-        ruling = judge(self.draft, event, leap=leap)
+        draft = self.draft
+        ruling = judge(draft, event, leap=leap)
         stops = (
             self.table.on_conflict == "stop"
             and ruling.verdict == "conflict"
             and self.order.mode != "free"
-            and self.draft.stopped is None
+            and draft.stopped is None
             and not again
         )
         step = self._say(event, ruling.verdict, ruling.rule, ruling.reason, ruling=ruling, released=released)
         if stops:
-            self.draft.stopped = event
+            draft.stopped = event
             return step
         branch = self._apply(event, ruling) if ruling.verdict == "applied" else None
         if again:
-            self.draft.remember(
-                event, number=event.sequence, branch=branch, undone=ruling.verdict != "applied"
-            )
+            draft.remember(event, number=event.sequence, branch=branch, undone=ruling.verdict != "applied")
         else:
             self._settle_number(event, branch=branch)
         return step
@@ -93,9 +92,10 @@ class Placing:
 
     def _settle_number(self, event: Arrival, *, branch: int | None = None) -> None:
         """The event is done with, and so is its number."""
-        self.draft.remember(event, number=event.sequence, branch=branch)
+        draft = self.draft
+        draft.remember(event, number=event.sequence, branch=branch)
         if event.sequence is not None and self.order.mode != "free":
-            self.draft.next = event.sequence + 1
+            draft.next = event.sequence + 1
 
     def _is_informational(self, event: Arrival) -> bool:
         return self.table.name(event.type) in self.table.informational

@@ -104,7 +104,7 @@ class Turn(Placing):
         self._go_on()
 
     def _let_go(self, word: OperatorCommand) -> None:
-        """Where the event that a word lets go on is tried again by itself: it need not wait once more."""
+        """Note that the event of a command need not wait once more, if it is tried again by itself."""
         self.draft.retried = [
             structs.replace(one, released=True) if _is_of(word, one.event) else one
             for one in self.draft.retried
