@@ -98,10 +98,10 @@ class Passing:
     def went(self, process: str, digest: bytes) -> None:
         self._waiting.get(process, {}).pop(digest, None)
 
-    def forgotten(self, process: str, tenant: str) -> bool:
-        """True where a process has given a tenant no turn for a long time."""
-        now = asyncio.get_running_loop().time()
-        return now - self._turns.get((process, tenant), float("-inf")) > FORGOTTEN_S
+    def forgotten(self, process: str, tenant: str, *, runs_since: float) -> bool:
+        """True where a process has given a tenant no turn for a long time, all of which it ran."""
+        last = max(self._turns.get((process, tenant), -inf), runs_since)
+        return asyncio.get_running_loop().time() - last > FORGOTTEN_S
 
     @contextmanager
     def trying(self, process: str, batch: Any) -> Iterator[None]:

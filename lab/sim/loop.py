@@ -71,6 +71,7 @@ class Process:
         self.name = name
         self.alive = True
         self.frozen = False
+        self.thawed_at = float("-inf")  # on the loop: it has run on since then, unless it is frozen
         self.steps = 0
         self.deadline_step: int | None = None
         self.wall: Callable[[], int] = lambda: 0  # what its own wall clock shows, Unix milliseconds
@@ -227,7 +228,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def thaw(self, process: Process) -> None:
         """SIGCONT: what came due meanwhile is ready now, each callback a strand of its own."""
-        process.frozen = False
+        if process.frozen:
+            process.frozen, process.thawed_at = False, self._now
         self._strands.extend(deque((handle,)) for handle in process.held)
         process.held.clear()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lab.sim.world import World
 
 PATIENCE_S = 30.0  # until a client hangs up; one in ten hangs up almost at once
-STANDS_STILL = ("freezes", "storage_late")  # with which all of a line may wait for as long
+LATE = "storage_late"  # with which all of a line may wait for as long
 FOR_NOW = (429, 503)  # statuses of events that were refused within a request that was not
 TWINS_SHARE = 0.1  # of requests, where there are several nodes
 PROMPT = {owed.NEAR: owed.LATE_S, beside.CALM: beside.SLOT_S}  # seconds from commit to arrival, by tenant
@@ -124,11 +124,12 @@ class Publishers:
             self._open -= 1
 
     def _gave_up(self, machine: Machine, process: Process | None, tenant: str) -> None:
-        """Somebody was patient, and got no answer: from a process that stood still, or is slow, or has forgotten them."""
+        """Somebody was patient, and got no answer: from a process that stood still, or is slow, or has forgotten them.
+        The process itself says whether it stood still: worlds freeze machines without that fault, too."""
         world = self._world
-        if process is None or process is not machine.process or world.options.has(*STANDS_STILL):
+        if process is None or process is not machine.process or process.frozen or world.options.has(LATE):
             return
-        if world.passing.forgotten(process.name, tenant):
+        if world.passing.forgotten(process.name, tenant, runs_since=process.thawed_at):
             world.book.find(f"{process.name} let a publish of {tenant} wait for {PATIENCE_S:.0f} s")
 
     def _note(
