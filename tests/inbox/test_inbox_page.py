@@ -171,6 +171,8 @@ def test_every_code_of_a_run_is_in_the_table():
         *document_batch._ENDS,
         undoing.UNDO_FAILED,
         document_batch.WAITED_TOO_LONG,
+        document_batch.LINE_FULL,
+        document_batch.TURN_CAME,
         *UNHANDLED,
     }  # the default of `failed_with`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (
