@@ -259,6 +259,13 @@ class TestWaitingForOne:
         gone = leave(SKIP, self.left(), "evt_3", "", NOW, back_at=None)
         assert gone.retried == ()
 
+    def test_one_that_fails_once_more_is_waited_for_anew_and_has_waited_since_it_came(self):
+        later = NOW + 3 * WAIT_S * 1000
+        again = leave(SKIP, self.left(), "evt_3", "", later - 1, back_at=later)
+        ((since, back_at),) = [(one.since, one.back_at) for one in again.retried]
+        assert (since, back_at) == (NOW, later)
+        assert wake_at(SKIP, again) == later + WAIT_S * 1000
+
     def test_no_more_are_remembered_than_may_wait(self):
         small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=2)
         document: Document | None = None

@@ -226,6 +226,34 @@ def test_a_held_event_whose_handler_hangs_leaves_its_documents_line_and_is_tried
     assert (house.states()["evt_3"], house.effects()) == ("finalized", ["evt_1", "evt_3"])
 
 
+@of("sqlite", "postgresql")
+def test_what_undoes_and_hangs_is_put_off_for_longer_each_time(houses, monkeypatch, caplog):
+    """Its document was tried at once again by the next worker, until none was left."""
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    house = houses()
+    house.inbox.follow(table(mode="strict"), "partner")
+    house.on(final=False)
+    hangs = Hangs()
+    house.inbox.on_undo("partner", "*")(hangs)
+    house.receive("hang", "document.sent", document="doc_1", n=1)
+    house.work()
+    house.inbox.reject(house.events(id="hang")[0].ref, "compliance")
+    house.inbox.start(1)
+    waits = []
+    for tries in (1, 2, 3):
+        assert hangs.began.wait(PATIENCE_S)
+        hangs.began.clear()
+        house.clock.passes(21)
+        until(lambda n=tries: caplog.text.count("failed (undo_failed), again at") == n)
+        ((wake_at,),) = house.sql("select wake_at from surehook_inbox_documents")
+        waits.append((wake_at - house.clock.at) // 1000)
+        house.clock.passes(waits[-1])
+        house.inbox.woken.set()
+    assert waits == [21, 63, 147], "as long as it has been since the rejection"
+    hangs.go.set()
+    house.inbox.stop()
+
+
 class CutWhileItWaits:
     """A writer's turn: while somebody waits for it, the transaction is ended from outside."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from surehook.inbox import Backoff
 from surehook.ports.inbox import Contended
-from tests.inbox.house import House, partner, partner_named
+from tests.inbox.house import House, message, partner, partner_named
 from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
 from tests.inbox.test_ways_out import lines
 
@@ -32,6 +32,13 @@ def tell(house, *numbers, **data):
             f"evt_{number}", f"document.{TYPES[number - 1]}", document="doc_1", n=number, **data
         )
         assert told.status == 200
+
+
+def tell_from(house, source, event_id, number):
+    """A message of another source than `partner`, or of an id of its own."""
+    data = {"document": "doc_1", "n": number}
+    _, body = message(event_id, f"document.{TYPES[number - 1]}", **data)
+    assert house.send(event_id, body, source=source).status == 200
 
 
 def failing(*names, times=1):
@@ -74,6 +81,17 @@ class TestAFailureGivesNoNumberUp:
             ("evt_1", "evt_3", "evt_5"), "finalized"
         )
 
+    def test_however_often_it_fails(self, houses):
+        """Each time it is waited for anew: its attempts are bounded, and the wait of the other was over long ago."""
+        house = followed(houses, BUFFER, backoff=Backoff(first_s=50, factor=1, jitter=0))
+        house.on(failing("evt_3", times=4))
+        tell(house, 1, 3, 5)
+        house.work()
+        for _ in range(7):
+            house.clock.passes(51)
+            house.work()
+        assert house.effects() == ["evt_1", "evt_3", "evt_5"], lines(house)
+
     def test_as_a_token_lets_another_go_on(self, houses):
         fields = {"document": "document", "sequence": "n", "token": "token"}
         house = followed(houses, STRICT, type(FIELDS)(**fields))
@@ -99,8 +117,7 @@ class TestSoToo:
         house.inbox.follow(table(**BUFFER), "*")
         house.on(source="*")
         tell(house, 1)
-        body = b'{"type":"document.signed","document":"doc_1","n":3}'
-        assert house.send("evt_3", body, source="other").status == 200
+        tell_from(house, "other", "evt_3", 3)
         tell(house, 5)
         house.work()
         older = House(house.kind, house.url, house._runner, clock=house.clock, backoff=EACH_SECOND)
@@ -287,8 +304,7 @@ class TestTwoSourcesOfOneWorkflow:
         house = followed(houses, STRICT, sources=[partner(), partner_named("other")])
         house.on(source="*")
         tell(house, 1)
-        body = b'{"type":"document.viewed","document":"doc_1","n":2}'
-        assert house.send("evt_1", body, source="other").status == 200
+        tell_from(house, "other", "evt_1", 2)
         tell(house, 3)
         house.work()
         assert sorted(one.state for one in house.events()) == ["finalized"] * 3
@@ -297,9 +313,8 @@ class TestTwoSourcesOfOneWorkflow:
     def test_so_too_where_both_wait(self, houses):
         house = followed(houses, STRICT, sources=[partner(), partner_named("other")])
         seen = house.on(source="*")
-        for source, number in (("partner", 2), ("other", 3)):
-            body = f'{{"type":"document.{TYPES[number - 1]}","document":"doc_1","n":{number}}}'.encode()
-            assert house.send("same", body, source=source).status == 200
+        tell_from(house, "partner", "same", 2)
+        tell_from(house, "other", "same", 3)
         house.work()
         tell(house, 1)
         house.work()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict, Unpack
 
 from msgspec import Struct, structs
 
@@ -74,19 +73,6 @@ class BatchAttempt(Struct):
     is_shared: bool = False
 
 
-class ProcessOptions(TypedDict, total=False):
-    """Options of processing runs.
-
-    attempt  is told what happens
-    alone    events that wait for one of these have transactions of their own
-    leased   documents that are woken right after this transaction
-    """
-
-    attempt: BatchAttempt
-    alone: bool
-    leased: Sequence[DocumentKey]
-
-
 class PreparedRun(Struct):
     """A run that can be handled, or its end before that."""
 
@@ -131,14 +117,19 @@ class Processor:
         *,
         rest: Sequence[Run] = (),
         is_over: Callable[[], bool] = lambda: False,
-        **options: Unpack[ProcessOptions],
+        attempt: BatchAttempt | None = None,
+        alone: bool = False,
+        leased: Sequence[DocumentKey] = (),
     ) -> BatchResult:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
         rest     of the same token, not to be handled: given back
         is_over  asked after each run: the others are given back as well
+        attempt  is told what happens
+        alone    events that wait for one of these have transactions of their own
+        leased   documents that are woken right after this transaction
         """
-        attempt, alone = options.get("attempt") or BatchAttempt(), options.get("alone", False)
+        attempt = BatchAttempt() if attempt is None else attempt
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
         keys = [one.key for one in todo if one.key is not None]
@@ -149,7 +140,7 @@ class Processor:
             self._following,
             self,
             [*keys, *(key for key, _ in asleep)],
-            options.get("leased", ()),
+            leased,
         )
         for key, workflow in asleep:
             batch.wake(workflow, key)

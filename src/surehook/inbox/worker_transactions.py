@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import Struct
 
 from surehook.inbox.handler_times import HandlerTimes
-from surehook.inbox.process import BatchResult, ProcessOptions, Processor
+from surehook.inbox.process import BatchAttempt, BatchResult, Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Trouble
@@ -115,11 +115,21 @@ class WorkerTransactions:
         *,
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
-        **options: Unpack[ProcessOptions],
+        attempt: BatchAttempt | None = None,
+        alone: bool = False,
+        leased: Sequence[DocumentKey] = (),
     ) -> Callable[[Transaction], BatchResult]:
         is_over = self.over(is_stopping)
         return lambda transaction: self.processor.process(
-            transaction, runs, token, waking, rest=rest, is_over=is_over, **options
+            transaction,
+            runs,
+            token,
+            waking,
+            rest=rest,
+            is_over=is_over,
+            attempt=attempt,
+            alone=alone,
+            leased=leased,
         )
 
     def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:

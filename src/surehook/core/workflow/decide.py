@@ -133,21 +133,28 @@ def leave(
     """
     gone = Arrival(id=event_id, type="", source=source)
     waited = next((one for one in document.waiting if one.event.is_same(gone)), None)
-    retried = tuple(one for one in document.retried if back_at is not None or not one.event.is_same(gone))
-    if waited is None:
-        return structs.replace(document, retried=retried)
-    if back_at is not None:
-        retried = (*retried, Retried(waited.event, waited.since, now, back_at))[-table.order.count :]
-    waiting = tuple(one for one in document.waiting if one is not waited)
-    return structs.replace(document, waiting=waiting, retried=retried)
+    known = next((one for one in document.retried if one.event.is_same(gone)), None)
+    if waited is not None:
+        known = Retried(waited.event, waited.since, now, now)
+    left = structs.replace(
+        document,
+        waiting=tuple(one for one in document.waiting if one is not waited),
+        retried=tuple(one for one in document.retried if not one.event.is_same(gone)),
+    )
+    if known is None or back_at is None:
+        return left
+    return _kept_in_mind(table, left, structs.replace(known, back_at=back_at))
 
 
 def put_off(table: Table, document: Document, event: Arrival, now: int, *, back_at: int) -> Document:
     """Keep in mind an event that came and is handed in later: nothing that stands behind it goes on first, as if it had left."""
     if any(one.event.is_same(event) for one in document.retried):
         return document
-    retried = (*document.retried, Retried(event, now, now, back_at))[-table.order.count :]
-    return structs.replace(document, retried=retried)
+    return _kept_in_mind(table, document, Retried(event, now, now, back_at))
+
+
+def _kept_in_mind(table: Table, document: Document, one: Retried) -> Document:
+    return structs.replace(document, retried=(*document.retried, one)[-table.order.count :])
 
 
 def is_undone(document: Document, event_id: str, source: str = "") -> bool:
