@@ -30,11 +30,20 @@ Opening = tuple[str, int]  # who opened it, and when: its generation may be rais
 
 class Right(Struct):
     """To be the probe of one opening, and the requests that went through by it. None: of the next that the store hears of, as
-    whoever asks may know it from the ledger, before anybody has told the store."""
+    whoever asks may know it from the ledger, before anybody has told the store. `doubtful` ones may be of before the opening, or
+    the probe itself: the answer to one closes the breaker in its node all the same."""
 
     process: str
     opening: Opening | None
     requests: list[Seen] = field(default_factory=list)
+    doubtful: list[Seen] = field(default_factory=list)
+
+    def is_of(self, process: str, opening: Opening) -> bool:
+        return self.process == process and self.opening == opening
+
+    def shows_life(self, by: float) -> bool:
+        """True where the receiver had answered one of them by loop time `by`."""
+        return any(one.shows_life(by) for one in (*self.requests, *self.doubtful))
 
 
 class SimHealth:
@@ -112,17 +121,19 @@ class SimHealth:
         heard = self._heard.get((seen.sender, place))
         if opening is None or heard is None or heard[0] != opening[0] or seen.wrote_at < opening[1]:
             return
+        right = self._rights.get(place)
         if seen.stamp * 1000 <= heard[1] + CLOCKS_MS:
+            if right is not None and right.is_of(seen.sender, opening[0]):
+                right.doubtful.append(seen)
             return  # begun before its node knew, on a connection that took its time
         if seen.wrote_at < self._alone.get(seen.sender, -PROBE_S) + PROBE_S:
             return  # it may have taken the right by itself while it was alone, and come to use it only now
-        right = self._rights.get(place)
-        if right is None or right.process != seen.sender or right.opening != opening[0]:
+        if right is None or not right.is_of(seen.sender, opening[0]):
             self._find(f"{name} went through an open breaker by {seen.sender}, which is not the probe")
             return
         self._trace.fired("probe-watched")
         # A probe that was answered closes the breaker in its node; the store hears of it a moment later.
-        if right.requests and not any(one.shows_life(seen.wrote_at) for one in right.requests):
+        if right.requests and not right.shows_life(seen.wrote_at):
             self._find(f"{name} is a second probe of all nodes through one open breaker")
         right.requests.append(seen)
 
