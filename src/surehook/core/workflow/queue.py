@@ -71,10 +71,10 @@ class Turn(Placing):
     def _lapse(self, until: int) -> None:
         """Apply the table's rule to every wait that is over by then, the earliest first."""
         while (first := self._first_to_lapse()) is not None and self._deadline(first) <= until:
-            if self.order.then == "refuse":
-                self._refuse(first)
-            else:
+            if self.order.skips:
                 self._pass_over(first, self._waited())
+            else:
+                self._refuse(first)
             self._go_on()
 
     def release(self, word: OperatorCommand) -> None:
@@ -178,7 +178,7 @@ class Turn(Placing):
 
     def _take_before_its_turn(self, event: Arrival, was: Retried | None) -> Step:
         """Numbers before it are missing: it waits, unless a granted token lets it go on without them, or it has waited enough."""
-        since = self.now if was is None or self.order.then == "refuse" else was.since
+        since = was.since if was is not None and self.order.skips else self.now
         early = Waiting(event, since)
         is_granted = self._is_granted(event)
         may_pass = is_granted or (was is not None and self._has_waited(early, was))
@@ -200,7 +200,7 @@ class Turn(Placing):
             return self._settle(
                 event, "conflict", "no_number", "strict order needs a sequence number, it has none"
             )
-        early = Waiting(event, self._arrival() if was is None or self.order.then == "refuse" else was.since)
+        early = Waiting(event, was.since if was is not None and self.order.skips else self._arrival())
         if self.draft.stopped is not None or judge(self.draft, event).ahead:
             if self.draft.stopped is None and was is not None and self._has_waited(early, was):
                 return self._place(event, released=True, leap=True)
@@ -219,7 +219,7 @@ class Turn(Placing):
         """Keep an early event, or say that there is no room."""
         draft, event = self.draft, waiting.event
         if len(draft.waiting) >= self.order.count and (
-            self.order.then != "skip" or draft.stopped is not None or draft.retried
+            not self.order.skips or draft.stopped is not None or draft.retried
         ):
             text = f"{len(draft.waiting)} events wait for this document already; hand it in again later"
             self.again = True
@@ -306,7 +306,7 @@ class Turn(Placing):
         """Tell whether it need not wait once more: it has waited as long as it has to, or a person let it go on."""
         if self._is_held_up(waiting):
             return False
-        return was.released or (self.order.then == "skip" and self._deadline(waiting) <= self.now)
+        return was.released or (self.order.skips and self._deadline(waiting) <= self.now)
 
     def _waited(self) -> str:
         return "as it was released" if self.order.wait_s is None else f"after {self.order.wait_s:g} s"

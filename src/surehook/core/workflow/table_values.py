@@ -50,6 +50,11 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
             if self.wait_s is None:
                 structs.force_setattr(self, "wait_s", STRICT_WAIT_S)
 
+    @property
+    def skips(self) -> bool:
+        """Tell whether missing numbers are given up after the wait; else what waited for them is refused, or waits on."""
+        return self.then == "skip"
+
 
 class Parties(Struct, frozen=True, forbid_unknown_fields=True):
     """The states and moves of each signer; as in the table itself. `replaced` is the state of a party that was replaced."""
