@@ -96,7 +96,8 @@ def test_a_contradiction_is_refused(changes, field):
         ({"secret": "x\n"}, "secret"), ({"secret": pem(RSA)}, "secret"), ({"secret": "whpk_x"}, "secret"),
         ({"networks": ["203.0.113.1/24"]}, "networks"), ({"networks": ["x"]}, "networks"),
         ({"trusted_proxies": ["x"]}, "trusted_proxies"), ({"require": ["time"]}, "require"),
-        ({"require": ["everything"]}, "require"), ({"body_bytes": 0}, "body_bytes"), ({"tolerance_s": 60}, "tolerance_s"),
+        ({"require": ["everything"]}, "require"), ({"require": "body"}, "require"), ({"ignore": "document.*"}, "ignore"),
+        ({"schema_version": Field("v"), "schema_versions": "v1"}, "schema_versions"), ({"body_bytes": 0}, "body_bytes"), ({"tolerance_s": 60}, "tolerance_s"),
     ],
 )  # fmt: skip
 def test_a_choice_that_cannot_be_right_is_refused(choices, field):

@@ -451,7 +451,7 @@ def test_workers_tell_by_themselves(small, server, runner):
 @pytest.mark.parametrize(
     "url",
     ["", "elsewhere", "ftp://x.example/a", "https:///v1/receipts", "https://x.example", "https://x.example/",
-     "https://x.example/a?b=c", "https://x.example/a#b", "https://x.example:port/a", "https://x.example/\r\na"],
+     "https://x.example/a?b=c", "https://x.example/a#b", "https://x.example:port/a", "https://x.example/\r\na", 5, None],
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(SourceError, match="address"):

@@ -28,7 +28,7 @@ class ReceiptsTo:
             parts = urlsplit(url)
             is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.path.strip("/")
             _ = parts.port  # raises for one that is none
-        except ValueError:
+        except (ValueError, AttributeError):  # the latter: it is no text
             is_usable = False
         if not is_usable or not url.isascii() or not url.isprintable() or parts.query or parts.fragment:
             raise SourceError(

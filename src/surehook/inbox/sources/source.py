@@ -93,11 +93,11 @@ class Source:
         self.known: Mapping[str, str] = known or {}
         self._networks = callers.networks(networks, "networks")
         self._proxies = callers.networks(trusted_proxies, "trusted_proxies")
-        _check_required(provider, frozenset(require))
+        _check_required(provider, frozenset(_listed(require, "require")))
         self.tenant = _tenant(provider, tenant)
         self.correlation_id = _readable(correlation_id, "correlation_id") or provider.correlation
         self.schema_version = _readable(schema_version, "schema_version")
-        self.schema_versions = frozenset(schema_versions)
+        self.schema_versions = frozenset(_listed(schema_versions, "schema_versions"))
         if self.schema_versions and schema_version is None:
             raise SourceError("schema_version", "the place where an event says its version is needed")
         if unknown_schema not in ("refuse", "park"):
@@ -183,11 +183,15 @@ def _check_required(provider: Provider, required: frozenset[str]) -> None:
         )
 
 
+def _listed(given: Iterable[str], field: str) -> Iterable[str]:
+    if isinstance(given, str):  # which is a list too, of letters
+        raise SourceError(field, "a list, and not one text", hint=f"{field}=[{given!r}]")
+    return given
+
+
 def _patterns(types: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(types, str):
-        raise SourceError("ignore", "a list of types", hint=f"ignore=[{types!r}]")
     try:
-        return tuple(check_pattern(one) for one in types)
+        return tuple(check_pattern(one) for one in _listed(types, "ignore"))
     except SettingsError as error:
         raise SourceError("ignore", error.detail, hint=error.hint) from None
 
