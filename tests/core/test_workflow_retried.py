@@ -1,8 +1,8 @@
 """Events that leave the queue without their turn, as their effects fail: in a small world, all orders, gaps and failures.
 
 The world is the protocol of an inbox in a few lines: an event that came is handed in; where its effect fails, nothing of its
-decision stands, and it is tried again after a second. One that had waited leaves the queue instead. As time passes, those that
-are let go on leave, and are handed in again at once.
+decision stands but its place, and it is tried again after a second. One that had waited leaves the queue instead. As time passes, those that
+are let go on leave, and are handed in again at once. No wait ends before all that came within it was handed in.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from surehook.core.workflow.decide import (
     grant,
     is_undone,
     leave,
+    put_off,
     release,
     wake_at,
 )
@@ -62,19 +63,22 @@ class World:
         self.document: Document | None = None
         self.now = NOW
         self.due: list[tuple[int, Arrival]] = []
+        self.came: dict[str, int] = {}  # of those that were not handed in yet
         self.held: dict[str, Arrival] = {}
         self.applied: list[str] = []
         self.ends: dict[str, str] = {}
         self.taken_up: dict[str, int] = {}
 
-    def come(self, one: Arrival) -> None:
-        self.due.append((self.now, one))
+    def come(self, one: Arrival, late_s: int = 0) -> None:
+        """An event comes, and is handed in so much later."""
+        self.due.append((self.now + late_s * 1000, one))
+        self.came[one.id] = self.now
 
     def rest(self, seconds: int = 10_000) -> None:
         """Let things happen, in the order of their instants, until nothing does or the time is over."""
         until = self.now + seconds * 1000
         for _ in range(500):
-            wakes = None if self.document is None else wake_at(self.table, self.document)
+            wakes = self._wake_at()
             first = min((at for at, _ in self.due), default=None)
             nearest = min((at for at in (wakes, first) if at is not None), default=None)
             if nearest is None or nearest > until:
@@ -86,14 +90,21 @@ class World:
                 self._wake()
         pytest.fail("it never comes to rest")
 
+    def _wake_at(self) -> int | None:
+        wakes = None if self.document is None else wake_at(self.table, self.document)
+        return None if wakes is None or min(self.came.values(), default=wakes) < wakes else wakes
+
     def _hand_in(self, own: Arrival) -> None:
+        self.came.pop(own.id, None)
         while True:
             decision = decide(self.table, self.document, own, self.now, passes=False)
             failing = self._first_that_fails(decision)
             if failing is None:
                 return self._keep(decision, own)
             if failing == own.id:
-                self.due.append((self.now + 1_000, own))
+                back_at = self.now + 1_000
+                self.document = put_off(self.table, self.document, own, self.now, back_at=back_at)
+                self.due.append((back_at, own))
                 return None
             self._leave(failing, self.now + 1_000)
 
@@ -104,7 +115,7 @@ class World:
             if not alone:
                 return self._keep(decision, None)
             for one in alone:
-                self._leave(one, self.now)
+                self._leave(one, self.now, released=True)
 
     def _first_that_fails(self, decision: Decision) -> str | None:
         for step in decision.steps:
@@ -113,9 +124,9 @@ class World:
                 return step.event
         return None
 
-    def _leave(self, one: str, due_at: int) -> None:
+    def _leave(self, one: str, due_at: int, *, released: bool = False) -> None:
         assert self.document is not None
-        self.document = leave(self.table, self.document, one, "", self.now, back_at=due_at)
+        self.document = leave(self.table, self.document, one, "", self.now, back_at=due_at, released=released)
         self.due.append((due_at, self.held.pop(one)))
 
     def _keep(self, decision: Decision, own: Arrival | None) -> None:
@@ -183,6 +194,18 @@ def test_so_too_where_they_come_one_after_the_other_and_fail_for_longer(numbers,
             numbered = [int(one.removeprefix("evt_")) for one in world.applied]
             assert numbered == sorted(numbered), (order, failing)
             assert f"evt_{failing}" in world.applied, (order, failing, world.ends)
+
+
+@pytest.mark.parametrize("late", [1, 2, 3, 4])
+def test_one_that_came_in_time_and_is_handed_in_late_is_waited_for_whatever_else_fails(late):
+    """As if a process had ended with it. What failed comes back when its wait is over, and ends none by itself."""
+    for order in permutations((1, 2, 3, 4)):
+        for fails in product((0, 1, 2), repeat=4):
+            world = World(SKIP, dict(zip(names((1, 2, 3, 4)), fails, strict=True)))
+            for number in order:
+                world.come(event(number), late_s=3 * WAIT_S if number == late else 0)
+            world.rest()
+            assert world.applied == names((1, 2, 3, 4)), (order, fails, world.ends)
 
 
 def test_where_the_table_refuses_a_failure_gives_up_no_number():

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, Rules
 from surehook.ports.inbox import Contended
 from tests.inbox.house import House, message, partner, partner_named
 from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
@@ -91,6 +91,39 @@ class TestAFailureGivesNoNumberUp:
             house.clock.passes(51)
             house.work()
         assert house.effects() == ["evt_1", "evt_3", "evt_5"], lines(house)
+
+    def test_that_failed_as_its_turn_came(self, houses):
+        """It never waited itself; what came behind it had, for longer than the wait."""
+        house = followed(houses, BUFFER, backoff=Backoff(first_s=50, factor=1, jitter=0))
+        house.on(failing("evt_1", "evt_3", times=3))
+        tell(house, 1, 2, 3, 5)
+        for _ in range(9):
+            house.work()
+            house.clock.passes(51)
+        assert house.effects() == ["evt_1", "evt_2", "evt_3", "evt_5"], lines(house)
+
+    def test_whose_transaction_is_refused(self, houses, monkeypatch):
+        house = followed(houses, BUFFER, backoff=Backoff(first_s=50, factor=1, jitter=0))
+        house.error = ValueError("a deferred constraint")
+        refuse(monkeypatch, house, "evt_2", times=6)
+        tell(house, 1, 2, 3)
+        for _ in range(5):
+            house.work()
+            house.clock.passes(51)
+        assert house.effects() == ["evt_1", "evt_2", "evt_3"], lines(house)
+
+    def test_until_it_is_dead(self, houses):
+        """Then it is missing: what waits for it goes on after its time, and a replay of it is late."""
+        house = followed(houses, BUFFER, backoff=Backoff(first_s=50, factor=1, attempts=2, jitter=0))
+        house.on(failing("evt_1", times=9))
+        tell(house, 1, 2)
+        house.work()
+        house.clock.passes(51)
+        house.work()
+        assert (ended(house)["evt_1"], house.effects()) == (("dead", 2), [])
+        house.clock.passes(61)
+        house.work()
+        assert house.effects() == ["evt_2"]
 
     def test_as_a_token_lets_another_go_on(self, houses):
         fields = {"document": "document", "sequence": "n", "token": "token"}
@@ -188,6 +221,22 @@ class TestWhatCameInTime:
         house.work()
         assert house.effects() == ["evt_1", "evt_2", "evt_3"]
 
+    def test_what_a_process_had_that_ended_long_ago_is_in_time(self, houses):
+        """It is due since its lease lapsed: behind others that came later, of which there are many."""
+        house = followed(houses, {"mode": "strict", "wait_s": 60.0}, rules=Rules(batch=1))
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(30)
+        tell(house, 2)
+        claimed(house, b"e" * 16)
+        house.clock.passes(50)
+        for number in range(4):
+            house.receive(f"other_{number}", "plain", document="doc_2")
+        house.clock.passes(3_600)
+        house.work()
+        assert [one for one in house.effects() if one.startswith("evt")] == ["evt_1", "evt_2", "evt_3"]
+
     def test_one_that_is_tried_again_holds_up_no_other_document(self, houses):
         """Its time is its own: others go on beside it."""
         house = followed(houses, BUFFER)
@@ -198,6 +247,27 @@ class TestWhatCameInTime:
         house.clock.passes(61)
         house.work()
         assert house.effects() == ["evt_1", "evt_3"]
+
+
+def refuse(monkeypatch, house, name, times=99):
+    """Refuse the commit of so many transactions in which this event's handler was called, with `house.error`."""
+    heard: list[str] = []
+    seen, left = house.on(lambda event: heard.append(event.id)), [times]
+    run = house.inbox.store.run
+
+    def refusing(work, *rest):
+        def refused(transaction):
+            heard.clear()
+            result = work(transaction)
+            if name in heard and left[0] > 0:
+                left[0] -= 1
+                raise house.error
+            return result
+
+        return run(refused, *rest)
+
+    monkeypatch.setattr(house.inbox.store, "run", refusing)
+    return seen
 
 
 def claimed(house, token):
@@ -227,22 +297,7 @@ class TestEachFailureIsItsOwnEvents:
     @pytest.fixture
     def refuses(self, house, monkeypatch):
         """The commit of a transaction in which this event's handler was called is refused."""
-        heard: list[str] = []
-        seen = house.on(lambda event: heard.append(event.id))
-        run = house.inbox.store.run
-
-        def refusing(work, *rest):
-            def refused(transaction):
-                heard.clear()
-                result = work(transaction)
-                if "evt_2" in heard:
-                    raise house.error
-                return result
-
-            return run(refused, *rest)
-
-        monkeypatch.setattr(house.inbox.store, "run", refusing)
-        return seen
+        return refuse(monkeypatch, house, "evt_2")
 
     @pytest.mark.parametrize(
         "error", [ValueError("a deferred constraint"), Contended("a lock")], ids=["refused", "contended"]

@@ -113,6 +113,18 @@ PLANTED = {
         "sql/documenting.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"token\": token}).scalar(),", "",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
     ),
+    "a document goes on before what a process had that ended long ago": (
+        "sql/documenting.py", "connection.execute(_LAPSED_SINCE, bounds).scalar(),", "",
+        "test_leaving.py::TestWhatCameInTime::test_what_a_process_had_that_ended_long_ago_is_in_time",
+    ),
+    "an event keeps no place as its transaction is refused": (
+        "process.py", "self._keep_place(transaction, run, settlement)", "pass",
+        "test_leaving.py::TestAFailureGivesNoNumberUp::test_whose_transaction_is_refused",
+    ),
+    "an event keeps no place as it fails": (
+        "document_batch.py", "self._keep_place(workflow, key, arrival, failed)", "pass",
+        "test_leaving.py::TestAFailureGivesNoNumberUp::test_that_failed_as_its_turn_came",
+    ),
     "an event is blamed for those that it lets go on": (
         "worker.py", "elif failed.is_shared and not alone:", "elif False:",
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_commit_that_is_refused",

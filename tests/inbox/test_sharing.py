@@ -95,7 +95,7 @@ entropy.bits(16)
 with engine.connect():
     pass
 child = os.fork()
-print(entropy.bits(16).hex(), engine.pool.checkedin(), flush=True)
+os.write(1, f"{entropy.bits(16).hex()} {engine.pool.checkedin()}\\n".encode())  # whole, whoever else writes
 if child:
     os.waitpid(child, 0)
 """

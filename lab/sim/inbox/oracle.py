@@ -12,7 +12,7 @@ a word is carried out   what people said about a document is in its journal, and
 undone with its document  where moves are rejected: each taking back is in the journal once for each word, goes on from where the
                         document stood, and was heard once by who undoes if it moved the document back, and not at all if not
 nothing after the end   where numbers are given up instead: states only go on, a terminal one is never left, no wait is cut short,
-                        and no number of an event that was stored before the wait for it was over, unless it cannot be handled
+                        and no number of an event that was stored before the wait for it was over, and is tried again as it fails
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class Oracle:
         late = {
             step.sequence: step.event
             for step in journal
-            if step.rule == "settled_number" and self._can_be_handled(owed[step.event])
+            if step.rule == "settled_number" and self._is_to_be_waited_for(step.event, owed[step.event])
         }
         since: dict[str, int] = {}
         for step, then in pairwise(journal):
@@ -300,9 +300,14 @@ class Oracle:
                         f"number {number} of {document} was given up, and {late[number]} was there in time"
                     )
 
-    def _can_be_handled(self, one: Given) -> bool:
-        """Tell whether its handler never fails, and its schema version was known from the beginning."""
-        return one.key not in self._plan.tempers and one.schema == "1"
+    def _is_to_be_waited_for(self, name: str, one: Given) -> bool:
+        """Tell whether it was tried again as long as it failed, and its schema version was known from the beginning."""
+        ends = self._database.rows(
+            "select r.state from surehook_inbox_runs r join surehook_inbox_events e on e.id = r.event"
+            " where e.event_id = ? and r.number = 0",
+            name,
+        )
+        return one.schema == "1" and ends in ([("finalized",)], [("ignored",)])
 
     def _undone(self, document: str, journal: list[Step]) -> None:
         """Compare the two where moves are rejected and no story says what comes of it: both have to be as one."""

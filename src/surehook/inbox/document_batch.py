@@ -4,7 +4,8 @@ A document is locked before it is read, so its events take effect one after the 
 the document, the journal and the handlers' effects are one commit. What comes early waits in the document, its run is `held`;
 when its predecessor has come, both take effect in the same transaction, in their order.
 
-If a handler fails for the event itself, nothing of its decision stands. If it fails for one that had waited, that one leaves
+If a handler fails for the event itself, nothing of its decision stands, but that what comes behind it waits for it. If it fails
+for one that had waited, that one leaves
 the document's queue and is tried again by its own backoff, and the event that let it go on stands. If that fails in its turn,
 the other has left the queue all the same: its run is not held any more, and nothing else would hand it in.
 
@@ -32,10 +33,9 @@ from surehook.core.workflow.decide import (
     WorkflowError,
     is_to_be_undone,
     leave,
-    put_off,
     undoes,
 )
-from surehook.inbox.document_rows import document_of, step_of, text_of
+from surehook.inbox.document_rows import document_of, placed, step_of, text_of
 from surehook.inbox.document_runs import Concerned, Decided, Read, Readers
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
@@ -192,7 +192,7 @@ class DocumentBatch:
                 leaving = [self._alone(one.run) for one in shared] if alone else []
                 self.is_shared = self.is_shared or bool(shared)
             if leaving:
-                self._leave(workflow, key, leaving)
+                self._leave(workflow, key, leaving, released=own is None)
                 continue
             try:
                 failed = self._handle(workflow, key, decision, runs, own, said)
@@ -203,9 +203,11 @@ class DocumentBatch:
                 break
             if failed.id in said:
                 continue
-            self._leave(workflow, key, [self.settled[failed.id]])
             if own is not None and failed.id == own.run.id:
+                assert arrival is not None
+                self._keep_place(workflow, key, arrival, failed)
                 return
+            self._leave(workflow, key, [self.settled[failed.id]])
         self._stand(key, decision, runs)
 
     def _stays(self, key: DocumentKey, own: Read | None, error: WorkflowError) -> None:
@@ -270,8 +272,16 @@ class DocumentBatch:
         ended = self._policy.end(run, "accepted", code=TURN_CAME)
         return run, structs.replace(ended, due_at=self._policy.now(), attempts=max(run.attempts - 1, 0))
 
-    def _leave(self, workflow: Workflow, key: DocumentKey, leaving: Sequence[tuple[Run, Settlement]]) -> None:
-        """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go."""
+    def _leave(
+        self,
+        workflow: Workflow,
+        key: DocumentKey,
+        leaving: Sequence[tuple[Run, Settlement]],
+        *,
+        released: bool = False,
+    ) -> None:
+        """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go. `released`:
+        they need not wait once more."""
         document, now = self._standing[key], self._policy.now()
         for run, ended in leaving:
             self.settle(run, ended)
@@ -284,6 +294,7 @@ class DocumentBatch:
                     run.source,
                     now,
                     back_at=self._policy.back_at(ended),
+                    released=released,
                 )
         if document is not None and document != self._standing[key]:
             self._standing[key] = document
@@ -297,11 +308,17 @@ class DocumentBatch:
         now = self._policy.now()
         due_at = now if key in self._leased else now + min(max(now - document.words[0].at, least), most)
         later = self._policy.end(run, "accepted", code=UNDO_FAILED)
-        later = structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0))
-        self.settle(run, later)
-        back_at = self._policy.back_at(later)
-        if run.number == 0 and back_at is not None:
-            self._standing[key] = put_off(workflow.table, document, arrival, now, back_at=back_at)
+        self.settle(run, structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0)))
+        self._keep_place(workflow, key, arrival, run)
+
+    def _keep_place(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
+        """Let what stands behind an event wait for it, as it is tried again by itself; no longer if it is not."""
+        standing, now = self._standing[key], self._policy.now()
+        kept = placed(
+            workflow.table, standing, arrival, run, now, back_at=self._policy.back_at(self.settled[run.id][1])
+        )
+        if kept is not None and kept != standing:
+            self._standing[key] = kept
             self._wake.setdefault(key, self._rows[key].wake_at)
 
     def _handle(

@@ -1,4 +1,4 @@
-"""Documents and their journal as rows: reading them, and taking an event out of a document's queue."""
+"""Documents and their journal as rows: reading them, taking an event out of a document's queue, and keeping its place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
-from surehook.core.workflow.decide import Document, Step, Table, leave
+from surehook.core.workflow.decide import Arrival, Document, Step, Table, leave, put_off
 from surehook.ports.inbox import DocumentRow
 from surehook.ports.inbox_runs import Run
 
@@ -22,6 +22,15 @@ def out_of_line(table: Table, row: DocumentRow, run: Run, now: int, *, back_at: 
         return row
     left = leave(table, document, run.event_id, run.source, now, back_at=back_at)
     return structs.replace(row, body=text_of(left), updated_at=now)
+
+
+def placed(
+    table: Table, document: Document | None, arrival: Arrival, run: Run, now: int, *, back_at: int | None
+) -> Document | None:
+    """Keep an event's place in its document, as it is handed in again by then; None: give it up. A replay has none to keep."""
+    if run.number > 0 or (document is None and back_at is None):
+        return document
+    return put_off(table, document, arrival, now, back_at=back_at)
 
 
 def text_of(document: Document) -> str:

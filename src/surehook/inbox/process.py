@@ -21,7 +21,7 @@ from surehook.core.verification import VerifyError
 from surehook.core.workflow.decide import Arrival, undoes
 from surehook.inbox import event as events
 from surehook.inbox.document_batch import DocumentBatch
-from surehook.inbox.document_rows import document_of, out_of_line, step_of
+from surehook.inbox.document_rows import document_of, out_of_line, placed, step_of, text_of
 from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
@@ -176,11 +176,26 @@ class Processor:
         was_held = not mine and self._leaves(transaction, run, settlement)
         if not mine and not was_held and (later := self._not_undone(transaction, run, error)) is not None:
             return BatchResult([], [], at=self._policy.now(), not_undone=[(run, later)])
+        if mine:
+            self._keep_place(transaction, run, settlement)
         ended = [(run, settlement)] if mine or was_held else []
         transaction.settle([settlement for _, settlement in ended])
         self._pending_receipts.settled(transaction, ended)
         released = frozenset([run.id] if was_held else [])
         return BatchResult(ended, [], 0 if ended else 1, released=released, at=self._policy.now())
+
+    def _keep_place(self, transaction: Transaction, run: Run, ended: Settlement) -> None:
+        """Let what stands behind a run's event in its document wait for it, as it is tried again by itself."""
+        prepared = self._prepare(run)
+        key, workflow, arrival = prepared.key, prepared.workflow, prepared.arrival
+        if key is None or workflow is None or arrival is None:
+            return
+        row, now = transaction.documents([key])[key], self._policy.now()
+        standing = document_of(row.body)
+        kept = placed(workflow.table, standing, arrival, run, now, back_at=self._policy.back_at(ended))
+        if kept is not None and kept != standing:
+            body = text_of(kept)
+            transaction.keep_documents([structs.replace(row, body=body, state=kept.state, updated_at=now)])
 
     def _leaves(self, transaction: Transaction, run: Run, ended: Settlement) -> bool:
         """Take a held run out of its document's queue, with this end; whether it was held still."""

@@ -124,18 +124,26 @@ def _aimed(document: Document, word: OperatorCommand) -> OperatorCommand:
 
 
 def leave(
-    table: Table, document: Document, event_id: str, source: str, now: int, *, back_at: int | None
+    table: Table,
+    document: Document,
+    event_id: str,
+    source: str,
+    now: int,
+    *,
+    back_at: int | None,
+    released: bool = False,
 ) -> Document:
     """Take an event out of the document's queue whose effect could not be made.
 
-    back_at  it is handed in again by itself, by that instant at the latest: what stands behind it waits for it, and after that
-             for as long as the table's `wait_s` says; at most `count` events are waited for so. None: it does not come back
+    back_at   it is handed in again by itself, by that instant at the latest: what stands behind it waits for it, and after that
+              for as long as the table's `wait_s` says; at most `count` events are waited for so. None: it does not come back
+    released  as time passed, its turn had come: it need not wait once more
     """
     gone = Arrival(id=event_id, type="", source=source)
     waited = next((one for one in document.waiting if one.event.is_same(gone)), None)
     known = next((one for one in document.retried if one.event.is_same(gone)), None)
     if waited is not None:
-        known = Retried(waited.event, waited.since, now, now)
+        known = Retried(waited.event, waited.since, now, now, released)
     left = structs.replace(
         document,
         waiting=tuple(one for one in document.waiting if one is not waited),
@@ -146,11 +154,21 @@ def leave(
     return _kept_in_mind(table, left, structs.replace(known, back_at=back_at))
 
 
-def put_off(table: Table, document: Document, event: Arrival, now: int, *, back_at: int) -> Document:
-    """Keep in mind an event that came and is handed in later: nothing that stands behind it goes on first, as if it had left."""
-    if any(one.event.is_same(event) for one in document.retried):
+def put_off(
+    table: Table, document: Document | None, event: Arrival, now: int, *, back_at: int | None
+) -> Document:
+    """Keep in mind an event that came and is handed in again later, as its own effect could not be made or something else comes
+    first: what stands behind it waits for it as if it had left the queue. `back_at` as in `leave`."""
+    document = Turn(table, document, now).decision(None).document if document is None else document
+    known = next((one for one in document.retried if one.event.is_same(event)), None)
+    if known is None and (back_at is None or not Turn(table, document, now).is_waited_for(event)):
         return document
-    return _kept_in_mind(table, document, Retried(event, now, now, back_at))
+    others = tuple(one for one in document.retried if one is not known)
+    left = structs.replace(document, retried=others)
+    if back_at is None:
+        return left
+    found = Retried(event, now, now, back_at) if known is None else structs.replace(known, back_at=back_at)
+    return _kept_in_mind(table, left, found)
 
 
 def _kept_in_mind(table: Table, document: Document, one: Retried) -> Document:

@@ -132,11 +132,20 @@ class Turn(Placing):
             self.draft.stand(step.party, ruling.party)
         self.draft.remember(event, number=step.sequence, undone=True)
 
+    def is_waited_for(self, event: Arrival) -> bool:
+        """Tell whether others wait until this event, which came and is handed in again, has had its turn."""
+        number, draft = event.sequence, self.draft
+        if self.order.mode == "free" or draft.knows(event):
+            return False
+        if number is None:
+            return event.flaw is None and not self._is_informational(event)
+        return draft.next <= number <= draft.next + self.order.jump and not draft.has_number(number)
+
     # How an event comes in
 
     def _take(self, event: Arrival, was: Retried | None) -> Step:
         """`was`: what was kept of it, where it had waited and was tried again by itself."""
-        draft, number, released = self.draft, event.sequence, was is not None
+        draft, number, released = self.draft, event.sequence, was is not None and was.has_waited
         if draft.is_undone(event):
             return self._place_again(event)
         if draft.knows(event):
@@ -186,7 +195,7 @@ class Turn(Placing):
             assert event.sequence is not None
             self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited())
             if self.draft.stopped is None:  # by one of those before it
-                return self._place_by_token(event, released=was is not None)
+                return self._place_by_token(event, released=was is not None and was.has_waited)
         return self._wait(early)
 
     def _place_by_token(self, event: Arrival, *, released: bool) -> Step:
@@ -205,7 +214,7 @@ class Turn(Placing):
             if self.draft.stopped is None and was is not None and self._has_waited(early, was):
                 return self._place(event, released=True, leap=True)
             return self._wait(early)
-        return self._place(event, released=was is not None)
+        return self._place(event, released=was is not None and was.has_waited)
 
     def _arrival(self) -> int:
         """Now, or as soon after as no other came: by these instants they are ordered, where they have no numbers."""
@@ -303,10 +312,9 @@ class Turn(Placing):
         return any(self._missing_at(one) > self.now for one in self._before(waiting))
 
     def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
-        """Tell whether it need not wait once more: it has waited as long as it has to, or a person let it go on."""
-        if self._is_held_up(waiting):
-            return False
-        return was.released or (self.order.skips and self._deadline(waiting) <= self.now)
+        """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
+        time may still be on its way, which only a call that lets time pass knows."""
+        return was.released and not self._is_held_up(waiting)
 
     def _waited(self) -> str:
         return "as it was released" if self.order.wait_s is None else f"after {self.order.wait_s:g} s"

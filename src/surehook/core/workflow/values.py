@@ -97,12 +97,12 @@ class Waiting(Struct, frozen=True, omit_defaults=True):
 
 
 class Retried(Struct, frozen=True, omit_defaults=True):
-    """An event that has left the queue and is tried again by itself.
+    """An event that has left the queue, or failed as its turn came, and is tried again by itself.
 
     since     when it was first handed in (Unix milliseconds): if it has to wait once more, it has waited since then
-    at        when it left
+    at        when it left; equal if it never waited
     back_at   when it is back at the latest: from then on, what stands behind it waits as for any event that is missing
-    released  an operator let it go on: it need not wait once more
+    released  its wait was ended, or an operator let it go on: it need not wait once more
     """
 
     event: Arrival
@@ -110,6 +110,11 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     at: int
     back_at: int
     released: bool = False
+
+    @property
+    def has_waited(self) -> bool:
+        """Tell whether it stood in the queue."""
+        return self.since < self.at
 
 
 class Party(Struct, frozen=True, omit_defaults=True):

@@ -37,7 +37,9 @@ _WAKING = (
     .with_for_update(skip_locked=True)
 )
 _LEASED = ("wake_at",)
-# The first run that is due, and the first of those that somebody has, or had as the process ended, and that never failed.
+# The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
+# process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
+LOOKS = 100_000
 _WAITS_SINCE = (
     select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
 )
@@ -47,6 +49,16 @@ _BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(
     runs.c.lease != bindparam("token"),
     runs.c.number == 0,
     runs.c.error_code.is_(None),
+)
+_due = (
+    select(runs.c.accepted_at, runs.c.lease, runs.c.number, runs.c.error_code)
+    .where(runs.c.due_at <= bindparam("since"))
+    .order_by(runs.c.due_at, runs.c.id)
+    .limit(LOOKS)
+    .subquery()
+)
+_LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(
+    _due.c.lease.is_not(None), _due.c.number == 0, _due.c.error_code.is_(None)
 )
 
 
@@ -178,14 +190,16 @@ def leased(
     token: bytes,
 ) -> list[DocumentKey]:
     """Lease those for which no run matters that came before their instants."""
+    waits_since = connection.execute(_WAITS_SINCE, {"now": now}).scalar() if found else None
+    found = [one for one in found if waits_since is None or one[1] <= waits_since]
     if not found:
         return []
     bounds = {"since": now - lease_ms, "until": now + lease_ms}
-    since = (
-        connection.execute(_WAITS_SINCE, {"now": now}).scalar(),
+    begun = (
         connection.execute(_BEGUN_SINCE, {**bounds, "token": token}).scalar(),
+        connection.execute(_LAPSED_SINCE, bounds).scalar(),
     )
-    before = min((int(one) for one in since if one is not None), default=now)
+    before = min((int(one) for one in begun if one is not None), default=now)
     keys = [key for key, wake_at in found if wake_at <= before]
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in keys])
     return keys
