@@ -289,13 +289,35 @@ class TestWaitingForOne:
         assert (since, back_at) == (NOW, later)
         assert wake_at(SKIP, again) == later + WAIT_S * 1000
 
-    def test_no_more_are_remembered_than_may_wait(self):
-        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=2)
+    @pytest.mark.parametrize("numbers", list(permutations((2, 3, 4, 5))), ids=str)
+    def test_no_more_than_twice_as_many_are_remembered_as_may_wait_and_those_before_others_are(self, numbers):
+        """The oldest was forgotten, for which all others waited."""
+        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=1)
         document: Document | None = None
-        for number in (2, 3, 4, 5):
+        for number in numbers:
             document = decide(small, document, event(number), NOW).document
             document = leave(small, document, f"evt_{number}", "", NOW, back_at=NOW)
-        assert [one.event.id for one in document.retried] == ["evt_4", "evt_5"]
+        assert document is not None
+        assert len(document.retried) == 2
+        assert "evt_2" in [one.event.id for one in document.retried]
+
+    def test_one_that_did_not_come_back_keeps_its_number_from_no_other(self):
+        """It ended with its process, and nobody said so."""
+        document, until = self.left(), NOW + 2 * WAIT_S * 1000
+        other = Arrival(id="corrected", type="story.two", sequence=2)
+        document = decide(SKIP, document, other, until, passes=False).document
+        again = Arrival(id="again", type="story.three", sequence=3)
+        assert decide(SKIP, document, again, until - 1, passes=False).own.rule == "same_number"
+        decision = decide(SKIP, document, again, until, passes=False)
+        assert (decision.own.rule, decision.document.retried) == ("move", ())
+        assert decide(SKIP, decision.document, event(3), until).own.rule == "same_number"
+
+    def test_one_that_did_not_come_back_fills_no_line(self):
+        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=1)
+        document, later = decide(small, None, event(2, numbered=False), NOW).document, NOW + WAIT_S * 1000
+        document = leave(small, document, "evt_2", "", NOW, back_at=NOW)
+        document = decide(small, document, event(3), later, passes=False).document
+        assert decide(small, document, event(4), later, passes=False).own.rule == "gap"
 
     def test_a_full_line_passes_over_none(self):
         small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=1)
@@ -304,6 +326,43 @@ class TestWaitingForOne:
         document = decide(small, document, event(4), NOW).document
         decision = decide(small, document, event(5), NOW)
         assert (decision.again, decision.own.rule, decision.document.next) == (True, "line_full", 1)
+
+    def test_one_that_comes_back_after_its_wait_ends_none_by_itself(self):
+        """Another that came in time may be on its way still."""
+        document = decide(SKIP, None, event(1), NOW).document
+        document, later = put_off(SKIP, document, event(3), NOW, back_at=NOW), NOW + 9 * WAIT_S * 1000
+        back = decide(SKIP, document, event(3), later, passes=False)
+        assert (back.own.rule, back.wake_at) == ("gap", NOW + WAIT_S * 1000)
+        (first, second) = decide(SKIP, back.document, event(2), later, passes=False).steps
+        assert (first.event, second.event) == ("evt_2", "evt_3")
+        assert [step.rule for step in decide(SKIP, back.document, None, later).steps] == ["gave_up", "leap"]
+
+
+class TestAsTimePasses:
+    """What can go on does, whatever it was that changed."""
+
+    def test_what_the_table_of_today_does_not_hold_goes_on(self):
+        free = table(mode="free")
+        document = held_behind_a_gap()
+        assert wake_at(free, document) == NOW
+        decision = decide(free, document, None, NOW)
+        assert [step.event for step in decision.steps if step.is_move] == ["evt_3", "evt_5"]
+        assert decision.document.waiting == ()
+
+    def test_one_to_whose_token_a_grant_was_made_goes_on_also_as_its_wait_is_over(self):
+        document = decide(REFUSE, None, event(1), NOW).document
+        document = decide(REFUSE, document, event(3, token="agreed"), NOW).document
+        later = decide(REFUSE, grant(document, "agreed"), None, NOW + WAIT_S * 1000)
+        assert [step.event for step in later.steps if step.is_move] == ["evt_3"]
+
+    def test_a_release_is_of_the_event_that_waited_first_as_it_was_said(self):
+        """Another has come since, and stands before it, as it has a number."""
+        document = decide(SKIP, None, event(2, numbered=False), NOW).document
+        word = OperatorCommand(what="release", at=NOW + 1, by="ana")
+        document = decide(SKIP, asked(document, word), event(5), NOW + 1, passes=False).document
+        decision = decide(SKIP, document, None, NOW + 2)
+        assert [step.event for step in decision.steps if step.is_move] == ["evt_2"]
+        assert [one.event.id for one in decision.document.waiting] == ["evt_5"]
 
 
 class TestNoTimePasses:

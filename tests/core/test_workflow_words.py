@@ -294,6 +294,38 @@ def test_a_rejected_event_may_have_effect_once_more_when_it_is_handed_in_again()
     assert says(story.tell("completed", 3)) == ("applied", "move", "signed", "completed")
 
 
+@pytest.mark.parametrize("party", [None, "ana"])
+def test_so_too_one_of_a_newer_workflow_version_which_does_not_count_any_more(party):
+    """A replay was `locked`: the document was of its version already, so that it was no newer one."""
+    story = told("sent", "declined")
+    step = story.tell("sent", id="s", version="2", party=party)
+    assert story.document.version == "2"
+    story.reject(step)
+    assert (story.state, story.document.version) == ("declined", None)
+    assert story.tell("viewed", version="1").rule != "older_version"
+    assert says(story.tell("sent", 3, id="s", version="2", party=party))[:2] == ("applied", "remedy")
+    assert story.document.version == "2"
+
+
+def test_so_too_a_leap_over_numbers_that_were_given_up():
+    story = told("sent", table=BUFFER)
+    story.tell("completed", 4, id="c")
+    story.wait(61)
+    (step,) = [one for one in story.history if one.event == "c" and one.is_move]
+    assert (step.rule, story.document.holes) == ("leap", False)
+    story.reject(step)
+    assert (story.state, story.document.holes) == ("sent", True)
+    assert says(story.tell("completed", 4, id="c"))[:2] == ("applied", "leap")
+
+
+def test_a_version_on_which_others_built_stays():
+    story = told("sent", table=BACK)
+    step = story.tell("signed", version="2")
+    story.tell("completed", version="2")
+    story.reject(step)
+    assert (story.state, story.document.version) == ("voided", "2")
+
+
 def test_an_undone_event_that_does_not_fit_now_may_be_handed_in_again_later():
     story = told("sent", "viewed")
     step = story.tell("signed", id="s")

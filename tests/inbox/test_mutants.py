@@ -102,7 +102,7 @@ PLANTED = {
         "test_undoing.py::test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted",
     ),
     "an event that failed leaves its number behind": (
-        "document_batch.py", "back_at=self._policy.back_at(ended)", "back_at=None",
+        "document_batch.py", "back_at = self._policy.back_at(ended)", "back_at = None",
         "test_leaving.py::TestAFailureGivesNoNumberUp::test_as_waits_are_over",
     ),
     "an event ends the waits of others": (
@@ -125,6 +125,26 @@ PLANTED = {
         "document_batch.py", "self._keep_place(workflow, key, arrival, failed)", "pass",
         "test_leaving.py::TestAFailureGivesNoNumberUp::test_that_failed_as_its_turn_came",
     ),
+    "a document is not looked at again as its table is changed": (
+        "changed_tables.py", "transaction.wake(sorted(keys), now=now)", "pass",
+        "test_leaving.py::TestATableThatWasChanged::test_decides_anew_on_what_waits",
+    ),
+    "a grant wakes nobody": (
+        "document_commands.py", "wake_at = now if is_held else row.wake_at", "wake_at = row.wake_at",
+        "test_leaving.py::test_a_grant_wakes_the_event_that_carries_its_token",
+    ),
+    "what a failing event let go on has left its line": (
+        "document_batch.py", "if mark is not None:", "if False:",
+        "test_leaving.py::test_what_lets_others_go_on_and_fails_has_let_none_go",
+    ),
+    "an event that ended with its process is waited for": (
+        "process.py", "batch.gives_up(one.workflow, one.key, one.arrival, one.run)", "pass",
+        "test_leaving.py::test_an_event_that_ends_with_its_process_gives_its_number_up",
+    ),
+    "a full line is asked each second": (
+        "document_batch.py", "LATER_MS = (1_000, 60_000)", "LATER_MS = (1_000, 1_000)",
+        "test_leaving.py::test_a_line_that_stays_full_is_asked_less_and_less_often",
+    ),
     "an event is blamed for those that it lets go on": (
         "worker.py", "elif failed.is_shared and not alone:", "elif False:",
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_commit_that_is_refused",
@@ -134,7 +154,7 @@ PLANTED = {
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_handler_that_ends_its_process",
     ),
     "a document that cannot go on is tried at once again": (
-        "sql/documenting.py", "[(now + lease_ms, *key) for key in keys]", "[]",
+        "sql/documenting.py", "[(now + lease_ms, *key) for key in instants]", "[]",
         "test_leaving.py::TestADocumentThatCannotGoOn::test_is_one_workers_until_its_lease_lapses",
     ),
     "ids of two sources are one": (

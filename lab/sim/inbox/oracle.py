@@ -289,13 +289,16 @@ class Oracle:
             if step.rule == "settled_number" and self._is_to_be_waited_for(step.event, owed[step.event])
         }
         since: dict[str, int] = {}
-        for step, then in pairwise(journal):
+        for step in journal:
             if step.verdict == "early":
                 since.setdefault(step.event, step.at)
-            if step.rule != "gave_up" or not step.reason.endswith(" s") or then.event not in since:
+            elif step.event:
+                since.pop(step.event, None)
+            if step.rule != "gave_up" or not step.reason.endswith(" s"):
                 continue
             for number in _numbers_of(step.reason) & set(late):
-                if stored[late[number]] < since[then.event] + wait_ms:
+                waited = [at for name, at in since.items() if (owed[name].sequence or number + 1) > number]
+                if waited and stored[late[number]] < min(waited) + wait_ms:
                     self._find(
                         f"number {number} of {document} was given up, and {late[number]} was there in time"
                     )

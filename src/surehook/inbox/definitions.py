@@ -17,6 +17,7 @@ from surehook.inbox import document_commands, unawaited
 from surehook.inbox.anomalies import Anomalies
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import HandlerCalls, this_task
+from surehook.inbox.changed_tables import ChangedTables
 from surehook.inbox.failures import Failures, Hook
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
@@ -105,6 +106,7 @@ class Definitions:
         self.unhandled_events = UnhandledEvents(
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
         )
+        self.changed_tables = ChangedTables(self.following, self.clock.now)
         self.failures = Failures(self.clock.boot)
         self.anomalies = Anomalies(self.clock.boot)
         self.trouble = Trouble(self.clock.boot)
@@ -342,14 +344,19 @@ class Definitions:
         raise no_source(name, sources)
 
     def _look(self, transaction: Transaction) -> bool:
-        """Do a worker's chores, now and then: take up parked events that have a handler by now, and count depth, if
-        somebody scrapes; whether events were taken up. A failure here keeps nobody from working."""
+        """Do a worker's chores, now and then: take up parked events that have a handler by now, wake documents whose table was
+        changed, and count depth, if somebody scrapes; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
         if self.unhandled_events.is_due:
             with _trying(
                 transaction, lambda error: log.warning("parked events could not be looked at: %s", error)
             ):
                 taken = self.unhandled_events.look(transaction)
+        if self.changed_tables.is_due:
+            with _trying(
+                transaction, lambda error: log.warning("held events could not be looked at: %s", error)
+            ):
+                self.changed_tables.look(transaction)
         now = self.clock.now()
         if self._collector is not None and not 0 <= now - self._looked < DEPTH_MS:
             self._looked = now

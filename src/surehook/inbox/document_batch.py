@@ -20,7 +20,8 @@ are over, are a matter of its waking (`Transaction.waking`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -32,26 +33,25 @@ from surehook.core.workflow.decide import (
     Step,
     WorkflowError,
     is_to_be_undone,
-    leave,
     undoes,
 )
-from surehook.inbox.document_rows import document_of, placed, step_of, text_of
+from surehook.inbox.document_rows import step_of
 from surehook.inbox.document_runs import Concerned, Decided, Read, Readers
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Ignore, Refuse
 from surehook.inbox.result_policy import Called, ResultPolicy
+from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
 from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import DocumentRow, Settlement, StepRow, StoreError, Transaction
+from surehook.ports.inbox import Settlement, StepRow, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run, State
 
 log = logging.getLogger("surehook.inbox")
 
 UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
-AGAIN_MS = 1_000  # for an event that came early to a document whose line is full
-# For an event of a document of which something is to be undone first: as long as that waits.
-UNDOING_MS = (1_000, 60_000)
+# For an event that came early to a document whose line is full, or of which something is to be undone first.
+LATER_MS = (1_000, 60_000)
 # A rule that is a code as well: these are replayed once what was missing has come.
 WAITED_TOO_LONG = "waited_too_long"
 LINE_FULL = "line_full"
@@ -68,6 +68,14 @@ _ENDS: dict[str, State] = {
 }
 
 
+class BatchMark(NamedTuple):
+    """A document, and what was noted in its batch, before others left its queue."""
+
+    document: DocumentMark
+    settled: dict[bytes, tuple[Run, Settlement]]
+    held: dict[tuple[DocumentKey, tuple[str, str]], Read]
+
+
 class DocumentBatch:
     """The documents of one batch, in one transaction: locked at first, decided on, and kept in the end."""
 
@@ -78,7 +86,7 @@ class DocumentBatch:
         following: Following,
         events: Readers,
         keys: Sequence[DocumentKey],
-        leased: Sequence[DocumentKey] = (),
+        leased: Collection[DocumentKey] = (),
     ) -> None:
         """`leased`: those that are woken right after this batch."""
         self._transaction, self._policy, self._following, self._events = (
@@ -88,9 +96,7 @@ class DocumentBatch:
             events,
         )
         self._leased = leased
-        self._rows = transaction.documents(keys) if keys else {}
-        self._standing = {key: document_of(row.body) for key, row in self._rows.items()}
-        self._wake: dict[DocumentKey, int | None] = {}
+        self._documents = StandingDocuments(transaction.documents(keys) if keys else {}, policy.now)
         self.decided: list[Decided] = []
         # These wait until something is undone.
         self.not_undone: dict[DocumentKey, UndoFailed] = {}
@@ -113,7 +119,7 @@ class DocumentBatch:
     ) -> None:
         """Decide on an event, call the handlers of its moves, and note the end of every run that it concerns. `alone`: those
         that it lets go on have transactions of their own."""
-        document = self._standing[key]
+        document = self._documents[key]
         if document is not None and is_to_be_undone(document):
             self._put_off(workflow, key, document, arrival, run)
             return
@@ -129,21 +135,16 @@ class DocumentBatch:
 
     def wake(self, workflow: Workflow, key: DocumentKey) -> None:
         """Let time pass for a document, if it still waits for that."""
-        if self._rows[key].wake_at is not None and self._standing[key] is not None:
+        if self._documents.waits(key):
             self._decide(workflow, key, None, None, alone=True)
+
+    def gives_up(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
+        """Have nothing wait any longer for an event that ended without being handled."""
+        self._keep_place(workflow, key, arrival, run)
 
     def keep(self, identify: Callable[[], bytes]) -> None:
         """Write the documents that were decided on, and the journal."""
-        now = self._policy.now()
-        rows = []
-        for key, wake_at in self._wake.items():
-            document = self._standing[key]
-            assert document is not None
-            body = text_of(document)
-            rows.append(
-                DocumentRow(key=key, body=body, state=document.state, wake_at=wake_at, updated_at=now)
-            )
-        self._transaction.keep_documents(rows)
+        self._transaction.keep_documents(self._documents.rows())
         self._transaction.journal(
             [
                 StepRow(
@@ -177,11 +178,12 @@ class DocumentBatch:
         self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: Read | None, *, alone: bool
     ) -> None:
         said: dict[bytes, Settlement] = {}
+        mark: BatchMark | None = None
         # Once more for each waiting event that leaves without its turn: at most as often as events wait.
         while True:
-            document = self._standing[key]
+            now, document = self._policy.now(), self._documents[key]
             try:
-                decision = workflow.decide(document, arrival, now=self._policy.now(), passes=own is None)
+                decision = workflow.decide(document, arrival, now=now, passes=own is None)
             except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
                 self._stays(key, own, error)
                 return
@@ -189,15 +191,18 @@ class DocumentBatch:
             # Those that cannot be read leave at once: to wait for one would be to wait for ever.
             if not leaving:
                 shared = self._shared(workflow, decision, runs, own)
-                leaving = [self._alone(one.run) for one in shared] if alone else []
                 self.is_shared = self.is_shared or bool(shared)
+                if alone and shared:
+                    mark = mark or BatchMark(self._documents.mark(key), dict(self.settled), dict(self._held))
+                    leaving = [self._alone(one.run) for one in shared]
             if leaving:
                 self._leave(workflow, key, leaving, released=own is None)
                 continue
             try:
                 failed = self._handle(workflow, key, decision, runs, own, said)
             except UndoFailed as error:
-                self.not_undone[key], self._wake[key] = error, error.ended.due_at
+                self.not_undone[key] = error
+                self._documents.wakes_at(key, error.ended.due_at)
                 return
             if failed is None:
                 break
@@ -205,6 +210,9 @@ class DocumentBatch:
                 continue
             if own is not None and failed.id == own.run.id:
                 assert arrival is not None
+                if mark is not None:  # nothing let the others go, after all
+                    self._documents.restored(key, mark.document)
+                    self._held, self.settled = mark.held, mark.settled | {failed.id: self.settled[failed.id]}
                 self._keep_place(workflow, key, arrival, failed)
                 return
             self._leave(workflow, key, [self.settled[failed.id]])
@@ -214,14 +222,13 @@ class DocumentBatch:
         """Nobody can decide about the document."""
         if own is None:
             log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
-            self._wake[key] = self._policy.now() + UNREADABLE_MS
+            self._documents.wakes_at(key, self._policy.now() + UNREADABLE_MS)
         else:
             self.settle(own.run, self._policy.failed_with(own.run, error, "workflow_error"))
 
     def _stand(self, key: DocumentKey, decision: Decision, runs: Concerned) -> None:
         """Note what was decided."""
-        self._standing[key] = decision.document
-        self._wake[key] = decision.wake_at
+        self._documents.decided(key, decision)
         for step in decision.steps:
             concerned = runs.of(step)
             self.decided.append(Decided(key, step, None if concerned is None else concerned.run))
@@ -282,44 +289,26 @@ class DocumentBatch:
     ) -> None:
         """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go. `released`:
         they need not wait once more."""
-        document, now = self._standing[key], self._policy.now()
         for run, ended in leaving:
             self.settle(run, ended)
             self._held.pop((key, (run.source, run.event_id)), None)
-            if document is not None:
-                document = leave(
-                    workflow.table,
-                    document,
-                    run.event_id,
-                    run.source,
-                    now,
-                    back_at=self._policy.back_at(ended),
-                    released=released,
-                )
-        if document is not None and document != self._standing[key]:
-            self._standing[key] = document
-            self._wake.setdefault(key, self._rows[key].wake_at)
+            back_at = self._policy.back_at(ended)
+            self._documents.leaves(workflow.table, key, run, back_at=back_at, released=released)
 
     def _put_off(
         self, workflow: Workflow, key: DocumentKey, document: Document, arrival: Arrival, run: Run
     ) -> None:
         """Put off an event of a document of which something is to be undone first."""
-        least, most = UNDOING_MS
         now = self._policy.now()
-        due_at = now if key in self._leased else now + min(max(now - document.words[0].at, least), most)
+        due_at = now if key in self._leased else now + _for_as_long(now - document.words[0].at)
         later = self._policy.end(run, "accepted", code=UNDO_FAILED)
         self.settle(run, structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0)))
         self._keep_place(workflow, key, arrival, run)
 
     def _keep_place(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
         """Let what stands behind an event wait for it, as it is tried again by itself; no longer if it is not."""
-        standing, now = self._standing[key], self._policy.now()
-        kept = placed(
-            workflow.table, standing, arrival, run, now, back_at=self._policy.back_at(self.settled[run.id][1])
-        )
-        if kept is not None and kept != standing:
-            self._standing[key] = kept
-            self._wake.setdefault(key, self._rows[key].wake_at)
+        back_at = self._policy.back_at(self.settled[run.id][1])
+        self._documents.keeps_place(workflow.table, key, arrival, run, back_at=back_at)
 
     def _handle(
         self,
@@ -372,7 +361,7 @@ class DocumentBatch:
 
     def _undo(self, key: DocumentKey, step: Step) -> None:
         """Tell whoever undoes. The command's instant says how long it has been waited for."""
-        document = self._standing[key]
+        document = self._documents[key]
         words = () if document is None else document.words
         event = Arrival(id=step.event, type="", source=step.source)
         said_at = next((word.at for word in words if undoes(word, event)), step.at)
@@ -388,8 +377,9 @@ class DocumentBatch:
             )
             return ends.succeeded(run, called)
         if step.verdict == "early" and again:
-            later = ends.end(run, "accepted", code=LINE_FULL, error=step.reason)
-            return structs.replace(later, due_at=ends.now() + AGAIN_MS, attempts=max(run.attempts - 1, 0))
+            later, now = ends.end(run, "accepted", code=LINE_FULL, error=step.reason), ends.now()
+            due_at = now + _for_as_long(now - run.received_at)
+            return structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0))
         code = step.rule if step.rule == WAITED_TOO_LONG else step.verdict
         return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)
 
@@ -399,3 +389,9 @@ class DocumentBatch:
             return ()
         fitting = self._policy.handlers.fitting(run.source, run.type)
         return fitting if step.is_move else self._following.asking(workflow, run, fitting)
+
+
+def _for_as_long(ms: int) -> int:
+    """Put off for as long as it has lasted by now, so that what lasts costs little: twice as long each time."""
+    least, most = LATER_MS
+    return min(max(ms, least), most)

@@ -88,7 +88,11 @@ def grant_work(
         row, stands = held
         kept, step = granted(table, stands, token, now, by=by[:BY_CHARS], why=reason[:WHY_CHARS])
         if step is not None:
-            transaction.keep_documents([structs.replace(row, body=text_of(kept), updated_at=now)])
+            is_held = any(one.event.token == token for one in kept.waiting)
+            wake_at = now if is_held else row.wake_at
+            transaction.keep_documents(
+                [structs.replace(row, body=text_of(kept), wake_at=wake_at, updated_at=now)]
+            )
             transaction.journal([_group_commit(following.identify(), key, step)])
         return token
 

@@ -12,7 +12,7 @@ either the effects and the mark are both there, or neither is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, structs
 
@@ -21,7 +21,7 @@ from surehook.core.verification import VerifyError
 from surehook.core.workflow.decide import Arrival, undoes
 from surehook.inbox import event as events
 from surehook.inbox.document_batch import DocumentBatch
-from surehook.inbox.document_rows import document_of, out_of_line, placed, step_of, text_of
+from surehook.inbox.document_rows import document_of, out_of_line, step_of
 from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
@@ -31,6 +31,7 @@ from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.quoting import quoted
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
+from surehook.inbox.standing_documents import StandingDocuments
 from surehook.inbox.undoing import AGAIN_MS
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
@@ -113,13 +114,13 @@ class Processor:
         transaction: Transaction,
         runs: Sequence[Run],
         token: bytes,
-        waking: Sequence[DocumentKey] = (),
+        waking: Collection[DocumentKey] = (),
         *,
         rest: Sequence[Run] = (),
         is_over: Callable[[], bool] = lambda: False,
         attempt: BatchAttempt | None = None,
         alone: bool = False,
-        leased: Sequence[DocumentKey] = (),
+        leased: Collection[DocumentKey] = (),
     ) -> BatchResult:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
@@ -190,12 +191,9 @@ class Processor:
         key, workflow, arrival = prepared.key, prepared.workflow, prepared.arrival
         if key is None or workflow is None or arrival is None:
             return
-        row, now = transaction.documents([key])[key], self._policy.now()
-        standing = document_of(row.body)
-        kept = placed(workflow.table, standing, arrival, run, now, back_at=self._policy.back_at(ended))
-        if kept is not None and kept != standing:
-            body = text_of(kept)
-            transaction.keep_documents([structs.replace(row, body=body, state=kept.state, updated_at=now)])
+        documents = StandingDocuments(transaction.documents([key]), self._policy.now)
+        documents.keeps_place(workflow.table, key, arrival, run, back_at=self._policy.back_at(ended))
+        transaction.keep_documents(documents.rows())
 
     def _leaves(self, transaction: Transaction, run: Run, ended: Settlement) -> bool:
         """Take a held run out of its document's queue, with this end; whether it was held still."""
@@ -260,8 +258,12 @@ class Processor:
     def _prepare(self, run: Run) -> PreparedRun:
         policy = self._policy
         if run.attempts > 1 and run.attempts > policy.attempts(run):  # the last ones ended with their process
-            return PreparedRun(run, ended=policy.exhausted(run))
-        event = self.read_or_end(run)
+            return structs.replace(self._located(run), ended=policy.exhausted(run))
+        return self._located(run)
+
+    def _located(self, run: Run) -> PreparedRun:
+        """Read the event of a run, and find its document."""
+        policy, event = self._policy, self.read_or_end(run)
         if isinstance(event, Settlement):
             return PreparedRun(run, ended=event)
         workflow = self._following.of(run.source, run.type)
@@ -289,6 +291,8 @@ class Processor:
     def _one(self, transaction: Transaction, batch: DocumentBatch, one: PreparedRun, *, alone: bool) -> None:
         if one.ended is not None:
             batch.settle(one.run, one.ended)
+            if one.workflow is not None and one.key is not None and one.arrival is not None:
+                batch.gives_up(one.workflow, one.key, one.arrival, one.run)
             return
         assert one.event is not None
         if one.workflow is not None and one.key is not None and one.arrival is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -141,7 +141,7 @@ class Worker:
         except Exception as error:  # also where the database is away: then the next claim says so
             log.warning("what is past its retention was not removed: %s", error)
 
-    def _handling(self, runs: list[Run], token: bytes, leased: Sequence[DocumentKey]) -> Script[bool]:
+    def _handling(self, runs: list[Run], token: bytes, leased: Collection[DocumentKey]) -> Script[bool]:
         """Process what was claimed; False: some of it was given back."""
         transactions = self._transactions
         if not runs:
@@ -223,16 +223,18 @@ class Worker:
                 return settled
             failed = None
 
-    def _waking(self, keys: list[DocumentKey], *, is_all: bool) -> Script[None]:
+    def _waking(self, instants: Mapping[DocumentKey, int], *, is_all: bool) -> Script[None]:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
         for longer, and one that cannot be committed keeps no other waiting. What this does not come to is given back; all where
         not all runs were handled that were claimed before: they may matter."""
         transactions, self.in_progress = self._transactions, InProgress()
         is_over = transactions.over(lambda: self.is_stopping)
-        for number, key in enumerate(keys):
+        left = dict(instants)
+        for number, key in enumerate(instants):
             if self.is_stopping or not is_all or (number and is_over()):
-                yield self._store.run(transactions.wake_again_work(keys[number:]))
+                yield self._store.run(transactions.wake_again_work(left))
                 return
+            del left[key]
             try:
                 done: BatchResult = yield self._store.run(transactions.process_work((), b"", [key]))
             except (Exception, CancelledError) as caught:

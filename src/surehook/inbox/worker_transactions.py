@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ class Claimed(Struct):
     """The outcome of a claim."""
 
     runs: list[Run]
-    waking: list[DocumentKey]  # documents for which time has passed, leased
+    waking: dict[DocumentKey, int]  # documents for which time has passed, leased, and when it did
     next_due: int | None  # when there is nothing now
 
 
@@ -111,13 +111,13 @@ class WorkerTransactions:
         self,
         runs: Sequence[Run],
         token: bytes,
-        waking: Sequence[DocumentKey] = (),
+        waking: Collection[DocumentKey] = (),
         *,
         rest: Sequence[Run] = (),
         is_stopping: Callable[[], bool] = lambda: False,
         attempt: BatchAttempt | None = None,
         alone: bool = False,
-        leased: Sequence[DocumentKey] = (),
+        leased: Collection[DocumentKey] = (),
     ) -> Callable[[Transaction], BatchResult]:
         is_over = self.over(is_stopping)
         return lambda transaction: self.processor.process(
@@ -145,8 +145,8 @@ class WorkerTransactions:
 
         return is_over
 
-    def wake_again_work(self, keys: Sequence[DocumentKey]) -> Callable[[Transaction], None]:
-        return lambda transaction: transaction.wake_again(keys, now=self.now())
+    def wake_again_work(self, instants: Mapping[DocumentKey, int]) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.wake_again(instants)
 
     def put_off_work(self, key: DocumentKey, error: Exception) -> Callable[[Transaction], None]:
         return lambda transaction: self.processor.put_off(transaction, key, error)

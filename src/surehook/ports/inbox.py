@@ -11,7 +11,7 @@ function, and where a handler is a coroutine, `Transaction.wait` waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -172,6 +172,14 @@ class DocumentRow(Struct, frozen=True, kw_only=True):
     updated_at: int = 0
 
 
+class HeldRun(Struct, frozen=True):
+    """A run that is held, its document, and the last step by which its event waits, as JSON."""
+
+    run: bytes
+    key: DocumentKey | None
+    step: str | None
+
+
 class StepRow(Struct, frozen=True, kw_only=True):
     """One decision about a document, for the journal: `body` is the step as JSON, `event` whose it is, or None."""
 
@@ -266,16 +274,25 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
 
     def waking(
         self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
-    ) -> list[DocumentKey]:
+    ) -> dict[DocumentKey, int]:
         """Lease documents of these types whose `wake_at` has passed: it moves to the lease's end, so one that cannot go on is not
-        tried at once, and others are.
+        tried at once, and others are. Returns them with the instants at which it was.
 
-        None for which a run may matter that came before its instant: one that is due, or that another token has and that never
-        failed."""
+        None for which a run may matter that came before its instant: one that is due, or that another token has, or had as its
+        process ended, and that never failed."""
         ...
 
-    def wake_again(self, keys: Sequence[DocumentKey], *, now: int) -> None:
-        """Give back leased documents, but for those that others have locked: their leases lapse."""
+    def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
+        """Give back leased documents, to wake at the instants at which they did, but for those that others have locked: their
+        leases lapse."""
+        ...
+
+    def held_after(self, after: bytes, *, limit: int) -> list[HeldRun]:
+        """The next runs that are held, by id, at most so many."""
+        ...
+
+    def wake(self, keys: Sequence[DocumentKey], *, now: int) -> None:
+        """Let documents wake, but for those that others have locked."""
         ...
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:

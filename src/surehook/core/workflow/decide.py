@@ -136,7 +136,8 @@ def leave(
     """Take an event out of the document's queue whose effect could not be made.
 
     back_at   it is handed in again by itself, by that instant at the latest: what stands behind it waits for it, and after that
-              for as long as the table's `wait_s` says; at most `count` events are waited for so. None: it does not come back
+              for as long as the table's `wait_s` says; at most twice `count` events are waited for so. None: it does not
+              come back
     released  as time passed, its turn had come: it need not wait once more
     """
     gone = Arrival(id=event_id, type="", source=source)
@@ -172,7 +173,12 @@ def put_off(
 
 
 def _kept_in_mind(table: Table, document: Document, one: Retried) -> Document:
-    return structs.replace(document, retried=(*document.retried, one)[-table.order.count :])
+    kept = sorted((*document.retried, one), key=_turn)  # those that others wait for longest come first
+    return structs.replace(document, retried=tuple(kept[: 2 * table.order.count]))
+
+
+def _turn(one: Retried) -> tuple[bool, int, int]:
+    return one.event.sequence is None, one.event.sequence or 0, one.since
 
 
 def is_undone(document: Document, event_id: str, source: str = "") -> bool:

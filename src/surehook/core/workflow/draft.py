@@ -103,7 +103,7 @@ class Draft:
             branches=tuple(self.branches.values()),
             seen=tuple(self.seen.values()),
             waiting=tuple(self.waiting),
-            retried=tuple(self.retried),
+            retried=tuple(one for one in self.retried if (one.event.sequence or self.next) >= self.next),
             holes=self.holes,
             stopped=self.stopped,
             grants=tuple(self.grants),
@@ -142,7 +142,6 @@ class Draft:
         return (
             any(one.sequence == number for one in self.seen.values())
             or any(one.event.sequence == number for one in self.waiting)
-            or any(one.event.sequence == number for one in self.retried)
             or (self.stopped is not None and self.stopped.sequence == number)
         )
 
@@ -203,9 +202,9 @@ class Draft:
             del self.branches[min(one.number for one in self.branches.values() if one.ended_by)]
         return number
 
-    def stand(self, name: str, state: str, *, branch: int | None = None) -> None:
-        """Put a signer into a state, as of the present workflow version."""
+    def stand(self, name: str, state: str, *, branch: int | None = None, version: str | None = None) -> None:
+        """Put a signer into a state, as of a workflow version; None: the present one."""
         known = self.parties.get(name)
         if branch is None:
             branch = known.branch if known else 0
-        self.parties[name] = Party(state, branch, self.version)
+        self.parties[name] = Party(state, branch, self.version if version is None else version)

@@ -135,6 +135,8 @@ class Placing:
             waits_for=waits_for,
             released=released,
             by=by,
+            version_before=self.draft.version,
+            party_version_before=None if stood is None else stood.version,
         )
         self.steps.append(step)
         return step

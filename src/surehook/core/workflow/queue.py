@@ -10,15 +10,11 @@ waited since it first came.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import structs
 
-from surehook.core.workflow.draft import token_digest
-from surehook.core.workflow.placing import Placing
+from surehook.core.workflow.draft import digest_of, token_digest
 from surehook.core.workflow.rules import judge
 from surehook.core.workflow.table import Table
-from surehook.core.workflow.table_values import STRICT_WAIT_S
 from surehook.core.workflow.undo import undoing
 from surehook.core.workflow.values import (
     Arrival,
@@ -29,11 +25,10 @@ from surehook.core.workflow.values import (
     Step,
     Waiting,
 )
+from surehook.core.workflow.waits import NOBODY, QueueWaits
 
-NOBODY = Arrival(id="", type="")  # of steps that no event made
 
-
-class Turn(Placing):
+class Turn(QueueWaits):
     """One decision in the making. The steps come out in the order in which they take effect."""
 
     def __init__(self, table: Table, document: Document | None, now: int) -> None:
@@ -57,8 +52,9 @@ class Turn(Placing):
         return step
 
     def catch_up(self) -> None:
-        """End the waits that are over and do what people have said, each at its time."""
+        """Let go on what can by now, end the waits that are over and do what people have said, each at its time."""
         words, self.draft.words = self.draft.words, ()
+        self._go_on()  # for whom a token was granted, or that the table of today does not hold
         for word in words:
             self._lapse(word.at)
             if word.what == "release":
@@ -93,7 +89,7 @@ class Turn(Placing):
                 text = f"{word.event} was released{said}; what stands before it is tried again first"
                 self._say(NOBODY, "no_op", "released", text, by=by)
         else:
-            first = draft.waiting[0] if draft.waiting and _is_of(word, draft.waiting[0].event) else None
+            first = next((one for one in draft.waiting if _is_of(word, one.event)), None)
             is_retried = any(_is_of(word, one.event) for one in draft.retried)
             what = "nothing was held any more; released"
             if first is not None or is_retried:
@@ -126,11 +122,15 @@ class Turn(Placing):
         self._say(event, ruling.verdict, ruling.rule, ruling.reason, ruling=ruling, by=word.by or None)
         if ruling.verdict != "applied":
             return
+        draft = self.draft
+        if draft.last == digest_of(step.event, step.source):  # nothing was built on it
+            draft.holes = draft.holes or step.rule == "leap"
+            draft.version = draft.version if step.version is None else step.version_before
         if ruling.after is not None:
-            self.draft.state = ruling.after
+            draft.state = ruling.after
         if ruling.party is not None and step.party is not None:
-            self.draft.stand(step.party, ruling.party)
-        self.draft.remember(event, number=step.sequence, undone=True)
+            draft.stand(step.party, ruling.party, version=step.party_version_before)
+        draft.remember(event, number=step.sequence, undone=True)
 
     def is_waited_for(self, event: Arrival) -> bool:
         """Tell whether others wait until this event, which came and is handed in again, has had its turn."""
@@ -139,7 +139,7 @@ class Turn(Placing):
             return False
         if number is None:
             return event.flaw is None and not self._is_informational(event)
-        return draft.next <= number <= draft.next + self.order.jump and not draft.has_number(number)
+        return draft.next <= number <= draft.next + self.order.jump and not self._has_number(number)
 
     # How an event comes in
 
@@ -160,7 +160,7 @@ class Turn(Placing):
             return self._settle(
                 event, "conflict", "before_first", f"number {number}; they begin at {self.order.first}"
             )
-        if draft.has_number(number):
+        if self._has_number(number):
             return self._settle(event, "conflict", "same_number", f"another event has the number {number}")
         if number < draft.next:
             return self._settle(
@@ -228,7 +228,7 @@ class Turn(Placing):
         """Keep an early event, or say that there is no room."""
         draft, event = self.draft, waiting.event
         if len(draft.waiting) >= self.order.count and (
-            not self.order.skips or draft.stopped is not None or draft.retried
+            not self.order.skips or draft.stopped is not None or any(map(self._is_expected, draft.retried))
         ):
             text = f"{len(draft.waiting)} events wait for this document already; hand it in again later"
             self.again = True
@@ -245,9 +245,6 @@ class Turn(Placing):
         if event.sequence is None:
             return "not_yet", judge(self.draft, event).reason
         return "gap", f"number {event.sequence}, while {self.draft.next} is missing"
-
-    def _missing(self, event: Arrival) -> int | None:
-        return None if event.sequence is None or self.draft.stopped is not None else self.draft.next
 
     # How waiting ones go on
 
@@ -274,104 +271,6 @@ class Turn(Placing):
             if number is None and not judge(self.draft, one.event).ahead:
                 return one
         return None
-
-    # How waiting ends
-
-    def _first_to_lapse(self) -> Waiting | None:
-        if self.order.wait_s is None or self.draft.stopped is not None:
-            return None
-        return min(self.draft.waiting, key=self._deadline, default=None)
-
-    def _deadline(self, waiting: Waiting) -> int:
-        """The end of a wait: also what is tried again by itself is waited for, since it left."""
-        own = waiting.since + self._wait_ms()
-        return max((own, *(self._missing_at(one) for one in self._before(waiting))))
-
-    def _missing_at(self, one: Retried) -> int:
-        """The instant from which nobody waits for it any more."""
-        return one.back_at + self._wait_ms()
-
-    def _wait_ms(self) -> int:
-        return round((STRICT_WAIT_S if self.order.wait_s is None else self.order.wait_s) * 1000)
-
-    def _before(self, waiting: Waiting) -> Iterator[Retried]:
-        """Those that are tried again by themselves and have their turn before it: by number, else by arrival or as the table has
-        a move for them now."""
-        number = waiting.event.sequence
-        for one in self.draft.retried:
-            theirs = one.event.sequence
-            if number is not None and theirs is not None:
-                is_before = theirs < number
-            else:
-                has_move = theirs is None and not judge(self.draft, one.event).ahead
-                is_before = has_move or one.since < waiting.since
-            if is_before:
-                yield one
-
-    def _is_held_up(self, waiting: Waiting) -> bool:
-        return any(self._missing_at(one) > self.now for one in self._before(waiting))
-
-    def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
-        """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
-        time may still be on its way, which only a call that lets time pass knows."""
-        return was.released and not self._is_held_up(waiting)
-
-    def _waited(self) -> str:
-        return "as it was released" if self.order.wait_s is None else f"after {self.order.wait_s:g} s"
-
-    def wake_at(self) -> int | None:
-        """The instant at which the first command, or the first end of a wait, is due."""
-        if self.draft.words:
-            return self.draft.words[0].at
-        first = self._first_to_lapse()
-        return None if first is None else self._deadline(first)
-
-    def _refuse(self, waiting: Waiting) -> None:
-        self.draft.waiting.remove(waiting)
-        missing = self._missing(waiting.event)
-        what = f"number {missing}" if missing is not None else "the state it leads from"
-        text = f"waited {self.order.wait_s:g} s for {what}; it can be handed in again"
-        self._say(waiting.event, "conflict", "waited_too_long", text, waits_for=missing, released=True)
-
-    def _pass_over(self, waiting: Waiting, why: str) -> None:
-        """Let one waiting event have its turn, and those before it, without what is missing."""
-        draft, number = self.draft, waiting.event.sequence
-        if number is None:
-            draft.waiting.remove(waiting)
-            self._place(waiting.event, released=True, leap=True)
-            return
-        self._go_up_to(number, why)
-        if draft.stopped is None:
-            draft.waiting.remove(waiting)
-            self._place(waiting.event, released=True)
-
-    def _go_up_to(self, number: int, why: str, *, by: str | None = None, said_at: int = 0) -> None:
-        """Give up what is missing before a number; what waits before it has its turn, and what is tried again by itself is waited
-        for. `said_at`: a person said so then, who knew of what had left before."""
-        draft = self.draft
-        number = min((number, *self._waited_for(said_at)))
-        while draft.stopped is None and draft.next < number:
-            first = draft.waiting[0].event.sequence if draft.waiting else None
-            if first == draft.next:
-                self._place(draft.waiting.pop(0).event, released=True)
-            else:
-                last = number if first is None else min(first, number)
-                self._give_up(draft.next, last - 1, why, by)
-
-    def _waited_for(self, said_at: int) -> Iterator[int]:
-        for one in self.draft.retried:
-            number = one.event.sequence
-            if number is not None and one.at >= said_at and self._missing_at(one) > self.now:
-                yield number
-
-    def _give_up(self, first: int, last: int, why: str, by: str | None) -> None:
-        numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
-        self._say(NOBODY, "no_op", "gave_up", f"{numbers} given up {why}", by=by)
-        self.draft.next = last + 1
-        self.draft.holes = True
-        self.draft.retried = [
-            one for one in self.draft.retried if not first <= (one.event.sequence or 0) <= last
-        ]
 
 
 def _is_of(word: OperatorCommand, event: Arrival) -> bool:

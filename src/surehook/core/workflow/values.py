@@ -219,6 +219,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     waits_for   of an early event: the sequence number that is missing, or None
     released    it had come early and has its turn now
     by          who said so, where a person did
+    version_before, party_version_before   workflow version in which the document, and the signer, stood before
     """
 
     at: int
@@ -240,6 +241,8 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     released: bool = False
     by: str | None = None
     source: str = ""
+    version_before: str | None = None
+    party_version_before: str | None = None
 
     @property
     def is_move(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, Connection, Integer, Text, and_, bindparam, func, insert, select, true, tuple_
@@ -11,8 +11,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
-from surehook.inbox.sql.tables import documents, events, runs, steps
-from surehook.ports.inbox import DocumentRow, StepRow
+from surehook.inbox.sql.tables import documents, events, runs, steps, stopped
+from surehook.ports.inbox import DocumentRow, HeldRun, StepRow
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 _KEY = (documents.c.document_type, documents.c.tenant, documents.c.document)
@@ -188,25 +188,54 @@ def leased(
     now: int,
     lease_ms: int,
     token: bytes,
-) -> list[DocumentKey]:
-    """Lease those for which no run matters that came before their instants."""
+) -> dict[DocumentKey, int]:
+    """Lease those for which no run matters that came before their instants; returns them with these."""
     waits_since = connection.execute(_WAITS_SINCE, {"now": now}).scalar() if found else None
     found = [one for one in found if waits_since is None or one[1] <= waits_since]
     if not found:
-        return []
+        return {}
     bounds = {"since": now - lease_ms, "until": now + lease_ms}
     begun = (
         connection.execute(_BEGUN_SINCE, {**bounds, "token": token}).scalar(),
         connection.execute(_LAPSED_SINCE, bounds).scalar(),
     )
     before = min((int(one) for one in begun if one is not None), default=now)
-    keys = [key for key, wake_at in found if wake_at <= before]
-    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in keys])
-    return keys
+    instants = {key: wake_at for key, wake_at in found if wake_at <= before}
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in instants])
+    return instants
 
 
-def wake_again(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
-    wanted = select(*_KEY).where(tuple_(*_KEY).in_(keys), documents.c.wake_at.is_not(None))
+def wake_again(connection: Connection, instants: Mapping[DocumentKey, int]) -> None:
+    wanted = select(*_KEY).where(tuple_(*_KEY).in_(list(instants)), documents.c.wake_at.is_not(None))
+    found = [tuple(key) for key in connection.execute(wanted.with_for_update(skip_locked=True))]
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(instants[key], *key) for key in found])
+
+
+def held_after(connection: Connection, after: bytes, *, limit: int) -> list[HeldRun]:
+    page = (
+        select(runs.c.id, runs.c.event)
+        .where(stopped(), runs.c.state == "held", runs.c.id > after)
+        .order_by(runs.c.id)
+        .limit(limit)
+        .subquery()
+    )
+    waits = page.outerjoin(steps, and_(steps.c.event == page.c.event, steps.c.verdict == "early"))
+    found = connection.execute(
+        select(page.c.id, *_STEP_KEY, steps.c.body).select_from(waits).order_by(page.c.id, steps.c.id)
+    )
+    last = {}
+    for id_, document_type, tenant, document, body in found:
+        key = None if body is None else (document_type, tenant, document)
+        last[bytes(id_)] = HeldRun(run=bytes(id_), key=key, step=body)
+    return list(last.values())
+
+
+def wake(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
+    wanted = select(*_KEY).where(
+        tuple_(*_KEY).in_(keys),
+        documents.c.body.is_not(None),
+        documents.c.wake_at.is_(None) | (documents.c.wake_at > now),
+    )
     found = connection.execute(wanted.with_for_update(skip_locked=True)).all()
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now, *key) for key in found])
 

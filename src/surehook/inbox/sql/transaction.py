@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from surehook.ports.inbox import (
     Conflict,
     DocumentRow,
     Entry,
+    HeldRun,
     Settlement,
     StepRow,
     Stored,
@@ -210,12 +211,18 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def waking(
         self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
-    ) -> list[DocumentKey]:
+    ) -> dict[DocumentKey, int]:
         found = documenting.due(self._unbound, types=types, now=now, limit=limit)
         return documenting.leased(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
 
-    def wake_again(self, keys: Sequence[DocumentKey], *, now: int) -> None:
-        documenting.wake_again(self._unbound, keys, now=now)
+    def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
+        documenting.wake_again(self._unbound, instants)
+
+    def held_after(self, after: bytes, *, limit: int) -> list[HeldRun]:
+        return documenting.held_after(self._unbound, after, limit=limit)
+
+    def wake(self, keys: Sequence[DocumentKey], *, now: int) -> None:
+        documenting.wake(self._unbound, keys, now=now)
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
         return documenting.unfollowed(self.connection, types, before=before, limit=limit)

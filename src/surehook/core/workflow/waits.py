@@ -1,0 +1,125 @@
+"""The waits of a document's early events: how long each lasts, and what becomes of the event as it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from surehook.core.workflow.placing import Placing
+from surehook.core.workflow.rules import judge
+from surehook.core.workflow.table_values import STRICT_WAIT_S
+from surehook.core.workflow.values import Arrival, Retried, Waiting
+
+NOBODY = Arrival(id="", type="")  # of steps that no event made
+
+
+class QueueWaits(Placing):
+    """The events that wait, the ends of their waits, and what is given up for them then."""
+
+    def _missing(self, event: Arrival) -> int | None:
+        return None if event.sequence is None or self.draft.stopped is not None else self.draft.next
+
+    def _first_to_lapse(self) -> Waiting | None:
+        if self.order.wait_s is None or self.draft.stopped is not None:
+            return None
+        return min(self.draft.waiting, key=self._deadline, default=None)
+
+    def _deadline(self, waiting: Waiting) -> int:
+        """The end of a wait: also what is tried again by itself is waited for, since it left."""
+        own = waiting.since + self._wait_ms()
+        return max((own, *(self._missing_at(one) for one in self._before(waiting))))
+
+    def _missing_at(self, one: Retried) -> int:
+        """The instant from which nobody waits for it any more."""
+        return one.back_at + self._wait_ms()
+
+    def _is_expected(self, one: Retried) -> bool:
+        return self._missing_at(one) > self.now
+
+    def _has_number(self, number: int) -> bool:
+        """Tell whether another event has this number, or had it and is expected back."""
+        expected = (one for one in self.draft.retried if one.event.sequence == number)
+        return self.draft.has_number(number) or any(map(self._is_expected, expected))
+
+    def _wait_ms(self) -> int:
+        return round((STRICT_WAIT_S if self.order.wait_s is None else self.order.wait_s) * 1000)
+
+    def _before(self, waiting: Waiting) -> Iterator[Retried]:
+        """Those that are tried again by themselves and have their turn before it: by number, else by arrival or as the table has
+        a move for them now."""
+        number = waiting.event.sequence
+        for one in self.draft.retried:
+            theirs = one.event.sequence
+            if number is not None and theirs is not None:
+                is_before = theirs < number
+            else:
+                has_move = theirs is None and not judge(self.draft, one.event).ahead
+                is_before = has_move or one.since < waiting.since
+            if is_before:
+                yield one
+
+    def _is_held_up(self, waiting: Waiting) -> bool:
+        return any(map(self._is_expected, self._before(waiting)))
+
+    def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
+        """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
+        time may still be on its way, which only a call that lets time pass knows."""
+        return was.released and not self._is_held_up(waiting)
+
+    def _waited(self) -> str:
+        return "as it was released" if self.order.wait_s is None else f"after {self.order.wait_s:g} s"
+
+    def wake_at(self) -> int | None:
+        """The instant at which the first command, or the first end of a wait, is due."""
+        if self.draft.words:
+            return self.draft.words[0].at
+        if self.order.mode == "free" and self.draft.waiting:  # the table was changed since
+            return self.draft.waiting[0].since
+        first = self._first_to_lapse()
+        return None if first is None else self._deadline(first)
+
+    def _refuse(self, waiting: Waiting) -> None:
+        self.draft.waiting.remove(waiting)
+        missing = self._missing(waiting.event)
+        what = f"number {missing}" if missing is not None else "the state it leads from"
+        text = f"waited {self.order.wait_s:g} s for {what}; it can be handed in again"
+        self._say(waiting.event, "conflict", "waited_too_long", text, waits_for=missing, released=True)
+
+    def _pass_over(self, waiting: Waiting, why: str) -> None:
+        """Let one waiting event have its turn, and those before it, without what is missing."""
+        draft, number = self.draft, waiting.event.sequence
+        if number is None:
+            draft.waiting.remove(waiting)
+            self._place(waiting.event, released=True, leap=True)
+            return
+        self._go_up_to(number, why)
+        if draft.stopped is None:
+            draft.waiting.remove(waiting)
+            self._place(waiting.event, released=True)
+
+    def _go_up_to(self, number: int, why: str, *, by: str | None = None, said_at: int = 0) -> None:
+        """Give up what is missing before a number; what waits before it has its turn, and what is tried again by itself is waited
+        for. `said_at`: a person said so then, who knew of what had left before."""
+        draft = self.draft
+        number = min((number, *self._waited_for(said_at)))
+        while draft.stopped is None and draft.next < number:
+            first = draft.waiting[0].event.sequence if draft.waiting else None
+            if first == draft.next:
+                self._place(draft.waiting.pop(0).event, released=True)
+            else:
+                last = number if first is None else min(first, number)
+                self._give_up(draft.next, last - 1, why, by)
+
+    def _waited_for(self, said_at: int) -> Iterator[int]:
+        for one in self.draft.retried:
+            number = one.event.sequence
+            if number is not None and one.at >= said_at and self._is_expected(one):
+                yield number
+
+    def _give_up(self, first: int, last: int, why: str, by: str | None) -> None:
+        numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
+        self._say(NOBODY, "no_op", "gave_up", f"{numbers} given up {why}", by=by)
+        self.draft.next = last + 1
+        self.draft.holes = True
+        self.draft.retried = [
+            one for one in self.draft.retried if not first <= (one.event.sequence or 0) <= last
+        ]

@@ -1,0 +1,101 @@
+"""The documents of one batch as they stand while it is processed: locked at first, decided on, written in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from surehook.core.workflow.decide import (
+    Arrival,
+    Decision,
+    Document,
+    Table,
+    WorkflowError,
+    leave,
+    wake_at,
+)
+from surehook.inbox.document_rows import document_of, placed, text_of
+from surehook.ports.inbox import DocumentRow
+from surehook.ports.inbox_runs import DocumentKey, Run
+
+
+class DocumentMark(NamedTuple):
+    """A document, and the instant at which it wakes if that is to be written."""
+
+    document: Document | None
+    wake: Mapping[DocumentKey, int | None]
+
+
+class StandingDocuments:
+    """Documents by key, with the instants at which they wake. `now` gives Unix milliseconds."""
+
+    def __init__(self, rows: Mapping[DocumentKey, DocumentRow], now: Callable[[], int]) -> None:
+        self._rows, self._now = rows, now
+        self._standing = {key: document_of(row.body) for key, row in rows.items()}
+        self._wake: dict[DocumentKey, int | None] = {}  # of those that were changed
+
+    def __getitem__(self, key: DocumentKey) -> Document | None:
+        return self._standing[key]
+
+    def waits(self, key: DocumentKey) -> bool:
+        """Tell whether time still means something to a document."""
+        return self._rows[key].wake_at is not None and self._standing[key] is not None
+
+    def decided(self, key: DocumentKey, decision: Decision) -> None:
+        """Put a document where a decision leads."""
+        self._standing[key], self._wake[key] = decision.document, decision.wake_at
+
+    def wakes_at(self, key: DocumentKey, at: int | None) -> None:
+        """Let a document be looked at then."""
+        self._wake[key] = at
+
+    def leaves(
+        self, table: Table, key: DocumentKey, run: Run, *, back_at: int | None, released: bool = False
+    ) -> None:
+        """Take the event of a run out of a document's queue."""
+        document = self._standing[key]
+        if document is not None:
+            left = leave(
+                table, document, run.event_id, run.source, self._now(), back_at=back_at, released=released
+            )
+            self._changed(table, key, left)
+
+    def keeps_place(
+        self, table: Table, key: DocumentKey, arrival: Arrival, run: Run, *, back_at: int | None
+    ) -> None:
+        """Let what stands behind an event wait for it, as it is tried again by itself; no longer if it is not."""
+        kept = placed(table, self._standing[key], arrival, run, self._now(), back_at=back_at)
+        if kept is not None:
+            self._changed(table, key, kept)
+
+    def mark(self, key: DocumentKey) -> DocumentMark:
+        """Note where a document stands, to put it back to that."""
+        return DocumentMark(self._standing[key], {key: self._wake[key]} if key in self._wake else {})
+
+    def restored(self, key: DocumentKey, mark: DocumentMark) -> None:
+        """Put a document back to where it stood before some of its events left."""
+        self._standing[key] = mark.document
+        self._wake.pop(key, None)
+        self._wake.update(mark.wake)
+
+    def _changed(self, table: Table, key: DocumentKey, document: Document) -> None:
+        if document == self._standing[key]:
+            return
+        self._standing[key] = document
+        self._wake.setdefault(key, self._rows[key].wake_at)
+        if not document.words:  # those may have been put off
+            with suppress(WorkflowError):  # a table that lacks its state says nothing of it
+                self._wake[key] = wake_at(table, document)
+
+    def rows(self) -> list[DocumentRow]:
+        """Make the rows of those that were changed."""
+        now, found = self._now(), []
+        for key, at in self._wake.items():
+            document = self._standing[key]
+            if document is not None:
+                body = text_of(document)
+                found.append(
+                    DocumentRow(key=key, body=body, state=document.state, wake_at=at, updated_at=now)
+                )
+        return found
