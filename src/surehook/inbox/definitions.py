@@ -348,14 +348,10 @@ class Definitions:
         changed, and count depth, if somebody scrapes; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
         if self.unhandled_events.is_due:
-            with _trying(
-                transaction, lambda error: log.warning("parked events could not be looked at: %s", error)
-            ):
+            with _trying(transaction, _not_seen("parked")):
                 taken = self.unhandled_events.look(transaction)
         if self.changed_tables.is_due:
-            with _trying(
-                transaction, lambda error: log.warning("held events could not be looked at: %s", error)
-            ):
+            with _trying(transaction, _not_seen("held")):
                 self.changed_tables.look(transaction)
         now = self.clock.now()
         if self._collector is not None and not 0 <= now - self._looked < DEPTH_MS:
@@ -403,3 +399,7 @@ def _trying(transaction: Transaction, failed: Callable[[Exception], object]) -> 
         if not has_begun:  # likewise
             raise
         failed(error)
+
+
+def _not_seen(what: str) -> Callable[[Exception], object]:
+    return lambda error: log.warning("%s events could not be looked at: %s", what, error)
