@@ -39,7 +39,7 @@ lease cannot commit.
     unhandled_events.py  parked without a handler    no_workers.py         a warning that nobody processes
     retention.py     pruning by idle workers         backoff.py            the wait after a failure
     receipt_trouble.py  receipts that are not taken  changed_tables.py      documents decided on by another table
-    standing_documents.py  documents while a batch is processed
+    standing_documents.py  documents while a batch is processed            trying.py  chores beside a transaction's work
     trouble.py       the database away               log_limits.py         log lines that come once in a while
     queue/           a broker in front of the table  sql/                  the tables
     rules.py, hints.py, asgi.py, wsgi.py, sources/, django/, testing/

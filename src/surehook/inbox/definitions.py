@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from surehook.core.errors import SettingsError
@@ -38,6 +37,7 @@ from surehook.inbox.rules import Rules, checked
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import Observer, Transitions
 from surehook.inbox.trouble import Trouble
+from surehook.inbox.trying import not_seen, trying
 from surehook.inbox.undoing import Undoing
 from surehook.inbox.unhandled_events import UnhandledEvents
 from surehook.inbox.watch import Watch
@@ -45,7 +45,7 @@ from surehook.inbox.worker_transactions import WorkerTransactions
 from surehook.inbox.workflow import Workflow
 from surehook.ports.clock import Clock
 from surehook.ports.entropy import Entropy
-from surehook.ports.inbox import Entry, Stored, StoredRequest, StoreError, Transaction, pairs
+from surehook.ports.inbox import Entry, Stored, StoredRequest, Transaction, pairs
 from surehook.ports.inbox_depth import Depth
 
 if TYPE_CHECKING:
@@ -348,15 +348,15 @@ class Definitions:
         changed, and count depth, if somebody scrapes; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
         if self.unhandled_events.is_due:
-            with _trying(transaction, _not_seen("parked")):
+            with trying(transaction, not_seen("parked")):
                 taken = self.unhandled_events.look(transaction)
         if self.changed_tables.is_due:
-            with _trying(transaction, _not_seen("held")):
+            with trying(transaction, not_seen("held")):
                 self.changed_tables.look(transaction)
         now = self.clock.now()
         if self._collector is not None and not 0 <= now - self._looked < DEPTH_MS:
             self._looked = now
-            with _trying(transaction, self.unseen):
+            with trying(transaction, self.unseen):
                 self.depth_work()(transaction)
         return taken
 
@@ -384,22 +384,3 @@ def _listed(sources: Iterable[Source]) -> Iterable[Source]:
             hint="Inbox(url, [sources.named(…)])",
         )
     return sources
-
-
-@contextmanager
-def _trying(transaction: Transaction, failed: Callable[[Exception], object]) -> Iterator[None]:
-    has_begun = False
-    try:
-        with transaction.savepoint():
-            has_begun = True
-            yield
-    except StoreError:  # the connection or the transaction is lost, and the work with it
-        raise
-    except Exception as error:
-        if not has_begun:  # likewise
-            raise
-        failed(error)
-
-
-def _not_seen(what: str) -> Callable[[Exception], object]:
-    return lambda error: log.warning("%s events could not be looked at: %s", what, error)
