@@ -181,7 +181,8 @@ def check(table, before: Document | None, event, decision, now: int) -> Document
     if before is not None:
         spent = len(before.grants) - len(document.grants)
         assert spent in (0, 1)
-        assert not spent or (event is not None and event.token == "t")
+        carriers = {event.token if event is not None else None, *(one.event.token for one in before.waiting)}
+        assert not spent or "t" in carriers
         if any(word.what == "release" for word in before.words) and table.order.count > len(document.waiting):
             assert [
                 step for step in decision.steps if step.rule in ("gave_up", "released") or step.released

@@ -135,8 +135,10 @@ class World:
             if not step.event:
                 continue
             self.ends[step.event] = step.rule
-            self.held.pop(step.event, None)
-            if step.verdict == "early":
+            held = self.held.pop(step.event, None)
+            if step.rule == "line_full":
+                self.due.append((self.now + self.table.order.again_ms, held or own))
+            elif step.verdict == "early":
                 assert own is not None
                 self.held[step.event] = own
             if step.is_move:
@@ -147,9 +149,9 @@ def names(numbers) -> list[str]:
     return [f"evt_{one}" for one in numbers]
 
 
-def came(order, fails, *, numbered: bool) -> World:
+def came(order, fails, *, numbered: bool, of: Table = SKIP) -> World:
     """All come at once, in this order; so none is late."""
-    world = World(SKIP, dict(zip(names(sorted(order)), fails, strict=True)))
+    world = World(of, dict(zip(names(sorted(order)), fails, strict=True)))
     for number in order:
         world.come(event(number, numbered))
     world.rest()
@@ -311,21 +313,6 @@ class TestWaitingForOne:
         decision = decide(SKIP, document, again, until, passes=False)
         assert (decision.own.rule, decision.document.retried) == ("move", ())
         assert decide(SKIP, decision.document, event(3), until).own.rule == "same_number"
-
-    def test_one_that_did_not_come_back_fills_no_line(self):
-        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=1)
-        document, later = decide(small, None, event(2, numbered=False), NOW).document, NOW + WAIT_S * 1000
-        document = leave(small, document, "evt_2", "", NOW, back_at=NOW)
-        document = decide(small, document, event(3), later, passes=False).document
-        assert decide(small, document, event(4), later, passes=False).own.rule == "gap"
-
-    def test_a_full_line_passes_over_none(self):
-        small = table(mode="buffer", wait_s=WAIT_S, then="skip", count=1)
-        document = decide(small, None, event(2), NOW).document
-        document = leave(small, document, "evt_2", "", NOW, back_at=NOW)
-        document = decide(small, document, event(4), NOW).document
-        decision = decide(small, document, event(5), NOW)
-        assert (decision.again, decision.own.rule, decision.document.next) == (True, "line_full", 1)
 
     def test_one_that_comes_back_after_its_wait_ends_none_by_itself(self):
         """Another that came in time may be on its way still."""

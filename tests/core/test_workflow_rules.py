@@ -597,17 +597,15 @@ def test_buffer_can_refuse_what_waited_too_long_and_take_it_again():
     assert story.tell("signed", 3, id="s").verdict == "applied"
 
 
-def test_a_full_line_ends_the_wait_of_the_first_under_skip_and_hands_back_under_refuse():
-    story = begun("sent", table=BUFFER)
-    for number in (5, 4, 7, 9):
-        story.tell("certificate", number)
-    assert story.document.next == 6
-    assert [one.event.sequence for one in story.document.waiting] == [7, 9]
-    story = begun("sent", table=REFUSE)
+@pytest.mark.parametrize("table", [BUFFER, REFUSE], ids=["skip", "refuse"])
+def test_a_full_line_hands_back_the_last_and_gives_up_nothing(table):
+    story = begun("sent", table=table)
     for number in (5, 4, 7, 9):
         story.tell("certificate", number)
     assert story.last == ("early", "line_full")
     assert story.again
+    assert story.document.next == 2
+    assert [one.event.sequence for one in story.document.waiting] == [4, 5, 7]
 
 
 def test_without_a_number_buffer_waits_for_the_state_an_event_leads_from():

@@ -490,24 +490,6 @@ def test_a_grant_wakes_the_event_that_carries_its_token(houses):
     assert house.effects() == ["evt_1", "evt_3"]
 
 
-def test_a_line_that_stays_full_is_asked_less_and_less_often(houses):
-    """Each event beyond it was claimed each second, as long as the gap was there."""
-    house = followed(houses, {"mode": "strict", "count": 1})
-    house.on()
-    tell(house, 3, 4)
-    claims = []
-    for _ in range(40):
-        house.work()
-        claims.append(house.sql("select due_at from surehook_inbox_runs where state = 'accepted'")[0][0])
-        house.clock.passes(30)
-    assert len(set(claims)) == pytest.approx(20, abs=2), "each minute, after a while"
-    tell(house, 1, 2)
-    for _ in range(3):
-        house.work()
-        house.clock.passes(60)
-    assert house.effects() == ["evt_1", "evt_2", "evt_3", "evt_4"]
-
-
 def test_what_lets_others_go_on_and_fails_has_let_none_go(houses):
     """They left their line and waited anew each time: two lines of the journal each."""
     house = followed(houses, STRICT)

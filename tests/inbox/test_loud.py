@@ -12,10 +12,10 @@ from sqlalchemy import make_url
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures, trouble
-from surehook.inbox.definitions import _trying
 from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.testing import HandlerFailed, Trial
 from surehook.inbox.trouble import Away, Trouble, cure
+from surehook.inbox.trying import trying
 from surehook.ports.inbox import StoreError, StoreUnavailable
 from tests import servers
 from tests.inbox.house import Clock, call, message, partner
@@ -369,7 +369,7 @@ def test_a_chore_whose_savepoint_fails_says_so():
             raise OSError("the connection is gone")
 
     noted = []
-    with pytest.raises(OSError, match="gone"), _trying(Lost(), noted.append):
+    with pytest.raises(OSError, match="gone"), trying(Lost(), noted.append):
         pass
     assert noted == []
 

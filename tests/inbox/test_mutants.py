@@ -143,7 +143,19 @@ PLANTED = {
     ),
     "a full line is asked each second": (
         "document_batch.py", "LATER_MS = (1_000, 60_000)", "LATER_MS = (1_000, 1_000)",
-        "test_leaving.py::test_a_line_that_stays_full_is_asked_less_and_less_often",
+        "test_full_lines.py::test_one_for_which_there_is_no_room_is_tried_less_and_less_often",
+    ),
+    "who was handed back is not kept in mind": (
+        "../core/workflow/bounds.py", "if event.sequence is not None:\n            one", "if event.sequence is None:\n            one",
+        "test_full_lines.py::test_none_that_came_is_given_up_while_one_is_tried_again",
+    ),
+    "who was handed back is not told that there is room": (
+        "document_batch.py", "self._transaction.hasten(", "bool(",
+        "test_full_lines.py::test_all_go_on_as_soon_as_what_is_missing_comes",
+    ),
+    "the lines of a full queue are a flood": (
+        "gaps.py", "and not self._full.may(one.key)", "and False",
+        "test_full_lines.py::test_a_full_line_is_said_once_a_minute",
     ),
     "an event is blamed for those that it lets go on": (
         "worker.py", "elif failed.is_shared and not alone:", "elif False:",

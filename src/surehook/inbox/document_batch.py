@@ -32,6 +32,7 @@ from surehook.core.workflow.decide import (
     Document,
     Step,
     WorkflowError,
+    fitting,
     is_to_be_undone,
     undoes,
 )
@@ -160,13 +161,23 @@ class DocumentBatch:
                 if step.rule != LINE_FULL
             ]
         )
+        self._call_back()
+
+    def _call_back(self) -> None:
+        """Have those tried at once for which there was no room, and is by now."""
+        for key, document in self._documents.changed():
+            workflow = self._following.by_type(key[0])
+            back = [] if workflow is None else fitting(workflow.table.order, document)
+            if back:
+                names = [(one.source, one.id) for one in back]
+                self._transaction.hasten(key[1], names, code=LINE_FULL, now=self._policy.now())
 
     def _again(self, workflow: Workflow, run: Run, event: Event) -> None:
         """Replay an event that took effect: call its handlers with the move that it made then; the document stays."""
         assert event.change is not None
         try:
             with self._transaction.savepoint():
-                ended = self._ended(workflow, event.change, Read(run, event), again=False)
+                ended = self._ended(workflow, event.change, Read(run, event))
         except StoreError:
             raise
         except Exception as error:
@@ -232,7 +243,11 @@ class DocumentBatch:
         for step in decision.steps:
             concerned = runs.of(step)
             self.decided.append(Decided(key, step, None if concerned is None else concerned.run))
-            if concerned is not None and step.verdict == "early" and not decision.again:
+            if concerned is None:
+                continue
+            if step.rule == LINE_FULL:
+                self._held.pop((key, concerned.name), None)
+            elif step.verdict == "early":
                 self._held[key, concerned.name] = concerned
 
     def _concerned(
@@ -343,8 +358,7 @@ class DocumentBatch:
                     if is_information and current.id in said:
                         ended.append((current, said[current.id]))
                         continue
-                    again = decision.again and own is not None
-                    ended.append((current, self._ended(workflow, step, one, again=again)))
+                    ended.append((current, self._ended(workflow, step, one)))
         except (StoreError, UndoFailed):
             raise
         except Exception as error:
@@ -368,7 +382,7 @@ class DocumentBatch:
         hear = self._following.undoing.hear
         hear(self._transaction, self._policy, self._events.read, key, step, said_at)
 
-    def _ended(self, workflow: Workflow, step: Step, one: Read, *, again: bool) -> Settlement:
+    def _ended(self, workflow: Workflow, step: Step, one: Read) -> Settlement:
         ends, run = self._policy, one.run
         hearing = self._hearing(workflow, step, run)
         if step.is_move or hearing:
@@ -376,9 +390,9 @@ class DocumentBatch:
                 self._transaction, run, structs.replace(one.event, change=step), hearing
             )
             return ends.succeeded(run, called)
-        if step.verdict == "early" and again:
+        if step.rule == LINE_FULL:
             later, now = ends.end(run, "accepted", code=LINE_FULL, error=step.reason), ends.now()
-            due_at = now + _for_as_long(now - run.received_at)
+            due_at = now + min(_for_as_long(now - run.received_at), workflow.table.order.again_ms)
             return structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0))
         code = step.rule if step.rule == WAITED_TOO_LONG else step.verdict
         return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)

@@ -1,7 +1,8 @@
 """Log lines about documents that wait: waits that are over, numbers that were given up, queues that are full, moves that
 could not be taken back, and numbers that the sender gave to events which no workflow here follows.
 
-Bounded: ten lines a second for what happened, and one a minute for each type whose events are not counted.
+Bounded: ten lines a second for what happened, one a minute for each document whose queue is full, and for each type whose
+events are not counted.
 """
 
 from __future__ import annotations
@@ -37,11 +38,15 @@ class Gaps:
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._lines = LinesPerSecond(boot, LINES_S)
+        self._full = OncePer(boot, TELL_S)
         self._uncounted = OncePer(boot, TELL_S)
 
     def report(self, one: Decided) -> None:
         """Log one committed decision, if its document waits."""
-        if one.step.rule not in LOUD or (left_out := self._lines.may()) is None:
+        rule = one.step.rule
+        if rule not in LOUD or (rule == "line_full" and not self._full.may(one.key)):
+            return
+        if (left_out := self._lines.may()) is None:
             return
         (document_type, tenant, document), step = one.key, one.step
         log.warning(

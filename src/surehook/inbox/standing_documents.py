@@ -90,12 +90,18 @@ class StandingDocuments:
 
     def rows(self) -> list[DocumentRow]:
         """Make the rows of those that were changed."""
-        now, found = self._now(), []
-        for key, at in self._wake.items():
-            document = self._standing[key]
-            if document is not None:
-                body = text_of(document)
-                found.append(
-                    DocumentRow(key=key, body=body, state=document.state, wake_at=at, updated_at=now)
-                )
-        return found
+        now = self._now()
+        return [
+            DocumentRow(
+                key=key,
+                body=text_of(document),
+                state=document.state,
+                wake_at=self._wake[key],
+                updated_at=now,
+            )
+            for key, document in self.changed()
+        ]
+
+    def changed(self) -> list[tuple[DocumentKey, Document]]:
+        """List those that were changed, as they stand."""
+        return [(key, document) for key in self._wake if (document := self._standing[key]) is not None]

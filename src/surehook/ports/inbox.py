@@ -267,6 +267,11 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """The runs of a document's events that are `held`, locked."""
         ...
 
+    def hasten(self, tenant: str, events: Sequence[tuple[str, str]], *, code: str, now: int) -> None:
+        """Let events, by source and id, be processed at once that were put off with this code, but for those that others have
+        locked."""
+        ...
+
     def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
         """The latest decision by which an event took effect, or was recorded as informational, and on which document; None: there
         is none, or what it did was taken back."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from surehook.core.workflow.bounds import fitting, kept_in_mind
 from surehook.core.workflow.check import Flaw, WorkflowError
 from surehook.core.workflow.draft import find_seen, token_digest
 from surehook.core.workflow.queue import Turn
@@ -64,6 +65,7 @@ __all__ = [
     "WorkflowError",
     "asked",
     "decide",
+    "fitting",
     "grant",
     "granted",
     "is_to_be_undone",
@@ -152,7 +154,7 @@ def leave(
     )
     if known is None or back_at is None:
         return left
-    return _kept_in_mind(table, left, structs.replace(known, back_at=back_at))
+    return _with_retried(table, left, structs.replace(known, back_at=back_at))
 
 
 def put_off(
@@ -168,17 +170,13 @@ def put_off(
     left = structs.replace(document, retried=others)
     if back_at is None:
         return left
-    found = Retried(event, now, now, back_at) if known is None else structs.replace(known, back_at=back_at)
-    return _kept_in_mind(table, left, found)
+    known = known or Retried(event, now, now, back_at)
+    found = structs.replace(known, back_at=back_at, line_full=False)
+    return _with_retried(table, left, found)
 
 
-def _kept_in_mind(table: Table, document: Document, one: Retried) -> Document:
-    kept = sorted((*document.retried, one), key=_turn)  # those that others wait for longest come first
-    return structs.replace(document, retried=tuple(kept[: 2 * table.order.count]))
-
-
-def _turn(one: Retried) -> tuple[bool, int, int]:
-    return one.event.sequence is None, one.event.sequence or 0, one.since
+def _with_retried(table: Table, document: Document, one: Retried) -> Document:
+    return structs.replace(document, retried=tuple(kept_in_mind(table.order, document.retried, one)))
 
 
 def is_undone(document: Document, event_id: str, source: str = "") -> bool:

@@ -12,28 +12,23 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from surehook.core.workflow.bounds import QueueBounds
 from surehook.core.workflow.draft import digest_of, token_digest
 from surehook.core.workflow.rules import judge
-from surehook.core.workflow.table import Table
 from surehook.core.workflow.undo import undoing
 from surehook.core.workflow.values import (
     Arrival,
     Decision,
-    Document,
     OperatorCommand,
     Retried,
     Step,
     Waiting,
 )
-from surehook.core.workflow.waits import NOBODY, QueueWaits
+from surehook.core.workflow.waits import NOBODY
 
 
-class Turn(QueueWaits):
+class Turn(QueueBounds):
     """One decision in the making. The steps come out in the order in which they take effect."""
-
-    def __init__(self, table: Table, document: Document | None, now: int) -> None:
-        super().__init__(table, document, now)
-        self.again = False
 
     def decision(self, own: Step | None) -> Decision:
         """Close the turn and return its decision."""
@@ -42,7 +37,6 @@ class Turn(QueueWaits):
             steps=tuple(self.steps),
             own=own,
             wake_at=self.wake_at(),
-            again=self.again,
         )
 
     def take(self, event: Arrival) -> Step:
@@ -196,7 +190,7 @@ class Turn(QueueWaits):
             self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited())
             if self.draft.stopped is None:  # by one of those before it
                 return self._place_by_token(event, released=was is not None and was.has_waited)
-        return self._wait(early)
+        return self._wait(early, was)
 
     def _place_by_token(self, event: Arrival, *, released: bool) -> Step:
         step = self._place(event, released=released)
@@ -213,7 +207,7 @@ class Turn(QueueWaits):
         if self.draft.stopped is not None or judge(self.draft, event).ahead:
             if self.draft.stopped is None and was is not None and self._has_waited(early, was):
                 return self._place(event, released=True, leap=True)
-            return self._wait(early)
+            return self._wait(early, was)
         return self._place(event, released=was is not None and was.has_waited)
 
     def _arrival(self) -> int:
@@ -223,28 +217,6 @@ class Turn(QueueWaits):
         while at in others:
             at += 1
         return at
-
-    def _wait(self, waiting: Waiting) -> Step:
-        """Keep an early event, or say that there is no room."""
-        draft, event = self.draft, waiting.event
-        if len(draft.waiting) >= self.order.count and (
-            not self.order.skips or draft.stopped is not None or any(map(self._is_expected, draft.retried))
-        ):
-            text = f"{len(draft.waiting)} events wait for this document already; hand it in again later"
-            self.again = True
-            return self._say(event, "early", "line_full", text, waits_for=self._missing(event))
-        step = self._say(event, "early", *self._why_early(event), waits_for=self._missing(event))
-        draft.keep(waiting)
-        if len(draft.waiting) > self.order.count:
-            self._pass_over(draft.waiting[0], f"as {self.order.count} events wait")
-        return step
-
-    def _why_early(self, event: Arrival) -> tuple[str, str]:
-        if self.draft.stopped is not None:
-            return "stopped", f"the document stands still at {self.draft.stopped.id}"
-        if event.sequence is None:
-            return "not_yet", judge(self.draft, event).reason
-        return "gap", f"number {event.sequence}, while {self.draft.next} is missing"
 
     # How waiting ones go on
 

@@ -15,6 +15,7 @@ Ways = dict[str, dict[str, str]]
 BRANCHES_MAX = 32
 # Senders that repeat do so for about as long; what has not come by then was never sent.
 STRICT_WAIT_S = 3 * 86_400
+AGAIN_MS = (1_000, 60_000)  # least and most, by when an event is handed in again for which there was no room
 MEMORY = 64  # events that a document remembers by default: a few workflows' worth, 3 KiB
 
 BranchRule = Literal["supersede", "beside", "replace"]
@@ -29,7 +30,8 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     mode    strict: by sequence number, no gap, no advance. buffer: the same, but a gap may be given up, and events without
             number wait until the table has a move for them. free: as they come, forward only
     first   the sequence number of a document's first event
-    count   most events that wait for one document, 1 to 256 (they are stored with it)
+    count   most events that wait for one document, 1 to 256 (they are stored with it): those with the lowest numbers. The
+            others are handed back; what has come is never given up for want of room
     wait_s  longest wait of an event for what is missing before it, seconds; `strict` without it: three days
     then    what happens after that. refuse (the waiting event is a conflict, and can be handed in again); of `buffer` also
             skip (give up the missing numbers and go on); of `strict` also wait (for ever; without `wait_s`)
@@ -54,6 +56,12 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     def skips(self) -> bool:
         """Tell whether missing numbers are given up after the wait; else what waited for them is refused, or waits on."""
         return self.then == "skip"
+
+    @property
+    def again_ms(self) -> int:
+        """By when an event is handed in again for which there was no room, milliseconds: before a wait for it could end."""
+        least, most = AGAIN_MS
+        return most if self.wait_s is None else max(least, min(most, round(self.wait_s * 500)))
 
 
 class Parties(Struct, frozen=True, forbid_unknown_fields=True):

@@ -103,6 +103,7 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     at        when it left; equal if it never waited
     back_at   when it is back at the latest: from then on, what stands behind it waits as for any event that is missing
     released  its wait was ended, or an operator let it go on: it need not wait once more
+    line_full  there was no room for it: nothing passes it over, a release neither
     """
 
     event: Arrival
@@ -110,6 +111,7 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     at: int
     back_at: int
     released: bool = False
+    line_full: bool = False
 
     @property
     def has_waited(self) -> bool:
@@ -181,7 +183,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     branches     those that are remembered, at most `BRANCHES_MAX`
     seen         the latest events, at most the table's `memory`, oldest first
     waiting      events that came early: those with a number by it, then those without by arrival
-    retried      events that had waited and are tried again by themselves, at most the table's `count`
+    retried      events that are tried again by themselves, at most twice the table's `count`
     holes        numbers were given up, and the state may be behind for it
     stopped      the conflict at which the document stands still (`on_conflict: stop`), or None
     grants       SHA-256 (hex) of remediation tokens that were granted and not yet used
@@ -264,14 +266,23 @@ class Decision(Struct, frozen=True, kw_only=True):
               of their rows as well, if `is_move`), and of sequence numbers given up
     own       the step of the event that was handed in; None when only time passed
     wake_at   call `decide` with no event at that instant (Unix milliseconds), or None. Late is as good as punctual
-    again     the event came early and too many are waiting: it was not kept, hand it in again later
     """
 
     document: Document
     steps: tuple[Step, ...]
     own: Step | None = None
     wake_at: int | None = None
-    again: bool = False
+
+    @property
+    def handed_back(self) -> tuple[Step, ...]:
+        """Steps of events for which there was no room, or is none any more since one came that is before them. They were not
+        kept: hand each in again within `Order.again_ms`."""
+        return tuple(step for step in self.steps if step.rule == "line_full")
+
+    @property
+    def again(self) -> bool:
+        """Tell whether the event that was handed in is among those."""
+        return self.own is not None and self.own.rule == "line_full"
 
     @property
     def verdict(self) -> Verdict | None:

@@ -112,7 +112,7 @@ class QueueWaits(Placing):
     def _waited_for(self, said_at: int) -> Iterator[int]:
         for one in self.draft.retried:
             number = one.event.sequence
-            if number is not None and one.at >= said_at and self._is_expected(one):
+            if number is not None and (one.line_full or one.at >= said_at) and self._is_expected(one):
                 yield number
 
     def _give_up(self, first: int, last: int, why: str, by: str | None) -> None:
