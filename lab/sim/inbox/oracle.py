@@ -39,6 +39,7 @@ HANDLERS = {
     "identity.verified": ("identity",),
 }
 UNSETTLED = ("early", "duplicate")  # verdicts that settle nothing
+ROOM = 64  # events that may wait for a document, beyond which no story goes
 _NEWEST = "r.number = (select max(number) from surehook_inbox_runs where event = r.event)"
 _ENDED = ("finalized", "ignored")
 
@@ -276,13 +277,19 @@ class Oracle:
         if numbers != sorted(set(numbers)):
             self._find(f"events of {document} took effect in the order {numbers}")
         if not {"skew", "steps"} & set(self._plan.faults):
-            self._patience(document, journal)
-            self._in_time(document, journal, owed)
+            stored = dict(self._database.rows("select event_id, received_at from surehook_inbox_events"))
+            self._patience(document, journal, stored)
+            self._in_time(document, journal, owed, stored)
 
-    def _in_time(self, document: str, journal: list[Step], owed: dict[str, Given]) -> None:
+    def _waits_since(self, step: Step, stored: dict[str, int]) -> int:
+        """From when an early event waits. That there was no room for it at first is not in the journal."""
+        return step.at if self._plan.order.count >= ROOM else stored[step.event]
+
+    def _in_time(
+        self, document: str, journal: list[Step], owed: dict[str, Given], stored: dict[str, int]
+    ) -> None:
         """No number is given up of an event that was stored before the wait for it was over."""
         wait_ms = round((self._plan.order.wait_s or 0) * 1000)
-        stored = dict(self._database.rows("select event_id, received_at from surehook_inbox_events"))
         late = {
             step.sequence: step.event
             for step in journal
@@ -291,7 +298,7 @@ class Oracle:
         since: dict[str, int] = {}
         for step in journal:
             if step.verdict == "early":
-                since.setdefault(step.event, step.at)
+                since.setdefault(step.event, self._waits_since(step, stored))
             elif step.event:
                 since.pop(step.event, None)
             if step.rule != "gave_up" or not step.reason.endswith(" s"):
@@ -340,14 +347,14 @@ class Oracle:
         if heard != owed:
             self._find(f"what was undone of {document} is {heard} instead of {owed}")
 
-    def _patience(self, document: str, journal: list[Step]) -> None:
-        """No number is given up before an event has waited its time for it, or too many do."""
+    def _patience(self, document: str, journal: list[Step], stored: dict[str, int]) -> None:
+        """No number is given up before an event has waited its time for it, however many do."""
         wait_ms = round((self._plan.order.wait_s or 0) * 1000)
         since: dict[str, int] = {}
         for at, step in enumerate(journal):
             if step.verdict == "early":
-                since.setdefault(step.event, step.at)
-            if step.rule == "gave_up" and step.by is None and len(since) <= self._plan.order.count:
+                since.setdefault(step.event, self._waits_since(step, stored))
+            if step.rule == "gave_up" and step.by is None:
                 waited = step.at - min(since.values(), default=step.at)
                 if waited < wait_ms:
                     self._find(f"{document} gave numbers up after {waited} ms, at line {at}")

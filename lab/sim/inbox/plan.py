@@ -278,7 +278,7 @@ def _plan(chance: random.Random, storm_s: float) -> Plan:
 
 def _order(chance: random.Random) -> Order:
     kind = chance.choice(("strict", "strict", "patient", "skip", "refuse"))
-    count = chance.choice((3, *(64,) * 7))
+    count = chance.choice((2, 3, *(64,) * 4))
     if kind == "strict":
         return Order(mode="strict", count=count)
     if kind == "patient":
