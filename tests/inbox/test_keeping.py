@@ -265,6 +265,24 @@ def test_retention_removes_nothing_of_what_is_replayed_just_now(done_on, databas
     assert rows(house) == {"requests": 2, "events": 2, "runs": 4}
 
 
+@SERVED
+def test_two_that_replay_the_same_at_once_begin_each_event_once(done_on, database, wait):
+    """The second had found them as the first committed: a unique key refused it, with a traceback."""
+    house, one, two = done_on(database, wait)
+    begun = []
+
+    def meanwhile(*_):
+        if not begun:
+            begun.append(replayed(one))
+            one.commit()
+
+    event.listen(two, "after_cursor_execute", meanwhile)
+    begun.append(replayed(two))
+    two.commit()
+    assert begun == [2, 0]
+    assert rows(house) == {"requests": 2, "events": 2, "runs": 4}
+
+
 def test_a_run_without_an_event_is_removed_and_those_beside_it_are_done(house, caplog):
     house.on()
     for n in range(3):

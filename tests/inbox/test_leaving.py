@@ -5,12 +5,14 @@ And documents for which time passes: none goes on without what came in time and 
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 
 import pytest
 
 from surehook.inbox import Backoff, Rules
+from surehook.inbox.workflow import parse_table, render_table
 from surehook.ports.inbox import Contended
 from tests.inbox.house import House, message, partner, partner_named
 from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
@@ -472,6 +474,48 @@ class TestATableThatWasChanged:
         new.work()
         assert wakes_at(new) == [before]
         assert before > new.clock.at
+
+    def test_a_process_whose_table_lacks_a_state_soon_leaves_the_document_to_another(self, houses, caplog):
+        """It was put off for an hour, however long that had been, and nothing said until when."""
+        house = followed(houses, BUFFER)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        other = house.twin(backoff=EACH_SECOND)
+        other.inbox.follow(renamed(table(**BUFFER), "sent", "out"), "*")
+        other.on()
+        house.clock.passes(61)
+        for _ in range(3):
+            other.work()
+            (at,) = wakes_at(other)
+            assert other.clock.at < at <= other.clock.at + 4_000
+            other.clock.passes(1)
+        (line,) = [one for one in caplog.messages if "cannot go on" in one]
+        assert "contract doc_1 cannot go on, and is put off until " in line
+        house.clock.passes(4)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_3"]
+
+    def test_what_was_released_goes_on_as_soon_as_a_process_can(self, houses):
+        house = followed(houses, STRICT)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        other = house.twin(backoff=EACH_SECOND)
+        other.inbox.follow(renamed(table(**STRICT), "sent", "out"), "*")
+        other.on()
+        assert other.do(other.inbox.release("doc_1", by="ana", reason="seen on paper"))
+        other.work()
+        house.clock.passes(1)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_3"]
+
+
+def renamed(of, state, name):
+    """A table in which a state has another name."""
+    text = render_table(of, "json").replace(f'"{state}"', f'"{name}"')
+    data = {key: value for key, value in json.loads(text).items() if key != "digest"}
+    return parse_table(json.dumps(data), "json")
 
 
 def wakes_at(house):

@@ -97,6 +97,10 @@ PLANTED = {
         "sql/documenting.py", "return None if 0 < moves <= undone else", "return None if False else",
         "test_ways_out.py::test_a_document_does_not_stay_advanced_after_its_event_was_rejected",
     ),
+    "what undoes something and ends its process is called each lease": (
+        "worker.py", "may_undo=False)", "may_undo=True)",
+        "test_undoing.py::TestOneThatEndsItsProcess::test_is_tried_less_and_less_often_and_keeps_no_other_document_waiting",
+    ),
     "a document goes back although what was done for it could not be undone": (
         "undoing.py", "raise UndoFailed(run, self.later(ends, run, error, said_at)) from error", 'log.error("%s", error)',
         "test_undoing.py::test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted",
@@ -147,7 +151,7 @@ PLANTED = {
     ),
     "who was handed back is not kept in mind": (
         "../core/workflow/bounds.py", "if event.sequence is not None:\n            one", "if event.sequence is None:\n            one",
-        "test_full_lines.py::test_none_that_came_is_given_up_while_one_is_tried_again",
+        "test_full_lines.py::test_all_go_on_as_soon_as_what_is_missing_comes",
     ),
     "who was handed back is not told that there is room": (
         "document_batch.py", "self._transaction.hasten(", "bool(",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
+from itertools import pairwise
 
 import pytest
 
 from surehook.core.errors import SettingsError
+from tests.inbox.house import House
+from tests.inbox.test_documents import STRICT, table
 from tests.inbox.test_ways_out import followed, state, tell, warned
 
 
@@ -182,3 +186,72 @@ def test_it_is_defined_as_handlers_are(house):
         house.inbox.on_undo("partnr")
     with pytest.raises(SettingsError, match=r"\(event, tx\)"):
         house.inbox.on_undo("partner")(lambda event: None)
+
+
+class TestOneThatEndsItsProcess:
+    """It was called again each lease, for ever, uncounted and unsaid; and kept the documents behind it from being woken."""
+
+    @pytest.fixture(params=[("sqlite", "sync"), ("postgresql", "sync"), ("mariadb", "sync")], ids="-".join)
+    def ground(self, request, ground_of):
+        return ground_of(*request.param)
+
+    @pytest.fixture
+    def house(self, houses):
+        house = followed(houses)
+        house.on(final=False)
+        for document in ("doc_0", "doc_1", "doc_2"):
+            tell(house, 1, 2, 3, 4, document=document)
+        for document in ("doc_0", "doc_1", "doc_2"):
+            rejected(house, f"{document}-4")
+        return house
+
+    def test_is_tried_less_and_less_often_and_keeps_no_other_document_waiting(self, house):
+        deaths = []
+        for second in range(4_000):
+            if house.sql("select min(wake_at) from surehook_inbox_documents")[0][0] <= house.clock.at:
+                deaths += [second] * died(house)
+            house.clock.passes(1)
+        assert [state(house, f"doc_{one}") for one in range(3)] == ["viewed", "signed", "viewed"]
+        between = [after - before for before, after in pairwise(deaths)]
+        assert between == sorted(between)
+        assert 8 <= len(deaths) <= 10, "after 10 s, then 10, 20, 40, … s"
+
+    def test_is_said_at_each_further_attempt(self, house, caplog):
+        assert died(house)
+        undoes(house)
+        house.clock.passes(60)
+        house.work()
+        (line,) = warned(caplog, "ended with its process")
+        assert "contract doc_1: what is to be undone is tried once more; since " in line
+        assert state(house, "doc_1") == "viewed"
+
+    def test_is_forgotten_once_one_fails_in_a_usual_way(self, house, caplog, failing):
+        assert died(house)
+        house.clock.passes(60)
+
+        def fails(event):
+            raise ValueError("not now")
+
+        undoes(house, fails, pattern="document.signed")
+        house.work()
+        assert failing()
+        caplog.clear()
+        house.clock.passes(60)
+        house.work()
+        assert failing()
+        assert not warned(caplog, "ended with its process")
+
+
+def died(house) -> bool:
+    """Work in a process of its own, which undoing something of the second document ends; whether it did."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            again = House(house.kind, house.url, house._runner, clock=house.clock)
+            again.inbox.follow(table(**STRICT), "partner")
+            again.on(final=False)
+            undoes(again, lambda event: os._exit(9) if event.id == "doc_1-4" else None)
+            again.work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9

@@ -32,6 +32,7 @@ from surehook.core.workflow.decide import (
     Document,
     Step,
     WorkflowError,
+    due_at,
     fitting,
     is_to_be_undone,
     undoes,
@@ -43,14 +44,13 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler, Ignore, Refuse
 from surehook.inbox.result_policy import Called, ResultPolicy
 from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
-from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
+from surehook.inbox.undoing import AGAIN_MS, UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import Settlement, StepRow, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run, State
 
 log = logging.getLogger("surehook.inbox")
 
-UNREADABLE_MS = 3_600_000  # until a document is looked at again whose table does not know its state
 # For an event that came early to a document whose line is full, or of which something is to be undone first.
 LATER_MS = (1_000, 60_000)
 # A rule that is a code as well: these are replayed once what was missing has come.
@@ -101,6 +101,8 @@ class DocumentBatch:
         self.decided: list[Decided] = []
         # These wait until something is undone.
         self.not_undone: dict[DocumentKey, UndoFailed] = {}
+        # Their table lacks their state; and when they are looked at again.
+        self.undecided: list[tuple[DocumentKey, int, WorkflowError]] = []
         # Held in this batch, so not yet in the database.
         self._held: dict[tuple[DocumentKey, tuple[str, str]], Read] = {}
         # By run: one that was held may leave in the same batch.
@@ -134,10 +136,17 @@ class DocumentBatch:
         """Note the end of a run."""
         self.settled[run.id] = (run, settlement)
 
-    def wake(self, workflow: Workflow, key: DocumentKey) -> None:
-        """Let time pass for a document, if it still waits for that."""
-        if self._documents.waits(key):
-            self._decide(workflow, key, None, None, alone=True)
+    def wake(self, workflow: Workflow, key: DocumentKey, *, may_undo: bool = True) -> bool:
+        """Let time pass for a document, if it still waits for that. False: functions are to be called that undo something, and
+        not yet; that it will be tried is noted."""
+        document = self._documents[key]
+        if not self._documents.waits(key) or document is None:
+            return True
+        if not may_undo and self._following.undoing.handlers and is_to_be_undone(document):
+            self._documents.tries_to_undo(key)
+            return False
+        self._decide(workflow, key, None, None, alone=True)
+        return True
 
     def gives_up(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
         """Have nothing wait any longer for an event that ended without being handled."""
@@ -196,7 +205,7 @@ class DocumentBatch:
             try:
                 decision = workflow.decide(document, arrival, now=now, passes=own is None)
             except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
-                self._stays(key, own, error)
+                self._stays(workflow, key, own, error)
                 return
             runs, leaving = self._concerned(key, decision, own)
             # Those that cannot be read leave at once: to wait for one would be to wait for ever.
@@ -213,7 +222,7 @@ class DocumentBatch:
                 failed = self._handle(workflow, key, decision, runs, own, said)
             except UndoFailed as error:
                 self.not_undone[key] = error
-                self._documents.wakes_at(key, error.ended.due_at)
+                self._documents.failed_to_undo(key, error.ended.due_at)
                 return
             if failed is None:
                 break
@@ -229,13 +238,18 @@ class DocumentBatch:
             self._leave(workflow, key, [self.settled[failed.id]])
         self._stand(key, decision, runs)
 
-    def _stays(self, key: DocumentKey, own: Read | None, error: WorkflowError) -> None:
-        """Nobody can decide about the document."""
-        if own is None:
-            log.error("time cannot pass for %s %s: %s", key[0], key[2], error)
-            self._documents.wakes_at(key, self._policy.now() + UNREADABLE_MS)
-        else:
+    def _stays(self, workflow: Workflow, key: DocumentKey, own: Read | None, error: WorkflowError) -> None:
+        """Nobody here can decide about the document. A process that has another table may, so it is soon looked at again."""
+        if own is not None:
             self.settle(own.run, self._policy.failed_with(own.run, error, "workflow_error"))
+            return
+        document, now = self._documents[key], self._policy.now()
+        assert document is not None
+        at = due_at(workflow.table, document)
+        if at is not None and at <= now:
+            at = now + _for_as_long(now - at, AGAIN_MS)
+            self.undecided.append((key, at, error))
+        self._documents.wakes_at(key, at)
 
     def _stand(self, key: DocumentKey, decision: Decision, runs: Concerned) -> None:
         """Note what was decided."""
@@ -405,7 +419,7 @@ class DocumentBatch:
         return fitting if step.is_move else self._following.asking(workflow, run, fitting)
 
 
-def _for_as_long(ms: int) -> int:
+def _for_as_long(ms: int, bounds: tuple[int, int] = LATER_MS) -> int:
     """Put off for as long as it has lasted by now, so that what lasts costs little: twice as long each time."""
-    least, most = LATER_MS
+    least, most = bounds
     return min(max(ms, least), most)

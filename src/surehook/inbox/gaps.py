@@ -1,8 +1,8 @@
 """Log lines about documents that wait: waits that are over, numbers that were given up, queues that are full, moves that
 could not be taken back, and numbers that the sender gave to events which no workflow here follows.
 
-Bounded: ten lines a second for what happened, one a minute for each document whose queue is full, and for each type whose
-events are not counted.
+Bounded: ten lines a second for what happened, one a minute for each document whose queue is full, for each type of documents
+whose table is another than theirs, and for each type whose events are not counted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from surehook.core import ids
+from surehook.core import ids, instants
 from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import PREFIX
 from surehook.inbox.log_limits import LinesPerSecond, OncePer
@@ -39,6 +39,7 @@ class Gaps:
     def __init__(self, boot: Callable[[], float]) -> None:
         self._lines = LinesPerSecond(boot, LINES_S)
         self._full = OncePer(boot, TELL_S)
+        self._undecided = OncePer(boot, TELL_S)
         self._uncounted = OncePer(boot, TELL_S)
 
     def report(self, one: Decided) -> None:
@@ -60,6 +61,14 @@ class Gaps:
             LOUD[step.rule],
             f" ({left_out} lines before this one were not written)" if left_out else "",
         )
+
+    def undecided(self, key: DocumentKey, again_at: int, error: Exception) -> None:
+        """Log that a document should go on, and that the table here lacks its state."""
+        if self._undecided.may(key[0]):
+            log.error(
+                "%s %s cannot go on, and is put off until %s: %s",
+                key[0], quoted(key[2]), instants.render(again_at), error,
+            )  # fmt: skip
 
     def uncounted(self, transaction: Transaction, run: Run, key: DocumentKey, number: int) -> None:
         """Log that an event which no workflow follows has a document's number, for which the document will wait."""

@@ -18,10 +18,10 @@ from msgspec import Struct, structs
 
 from surehook.core import instants
 from surehook.core.verification import VerifyError
-from surehook.core.workflow.decide import Arrival, undoes
+from surehook.core.workflow.decide import Arrival, forget_attempts, undoes
 from surehook.inbox import event as events
 from surehook.inbox.document_batch import DocumentBatch
-from surehook.inbox.document_rows import document_of, out_of_line, step_of
+from surehook.inbox.document_rows import document_of, out_of_line, step_of, text_of
 from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
@@ -51,6 +51,7 @@ class BatchResult(Struct):
     released     ids of runs that had been held before this batch
     at           when this was, Unix milliseconds
     not_undone   runs whose move could not be undone, for the documents that wait for that; and when it is tried again
+    to_undo      a document was left of which something is to be undone
     """
 
     settlements: list[tuple[Run, Settlement]]
@@ -61,6 +62,7 @@ class BatchResult(Struct):
     released: frozenset[bytes] = frozenset()
     at: int = 0
     not_undone: Sequence[tuple[Run, Settlement]] = ()
+    to_undo: bool = False
 
 
 class BatchAttempt(Struct):
@@ -121,6 +123,7 @@ class Processor:
         attempt: BatchAttempt | None = None,
         alone: bool = False,
         leased: Collection[DocumentKey] = (),
+        may_undo: bool = True,
     ) -> BatchResult:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
@@ -129,6 +132,7 @@ class Processor:
         attempt  is told what happens
         alone    events that wait for one of these have transactions of their own
         leased   documents that are woken right after this transaction
+        may_undo  functions may be called that undo something; else that is noted, and left
         """
         attempt = BatchAttempt() if attempt is None else attempt
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
@@ -143,8 +147,7 @@ class Processor:
             [*keys, *(key for key, _ in asleep)],
             leased,
         )
-        for key, workflow in asleep:
-            batch.wake(workflow, key)
+        to_undo = [key for key, workflow in asleep if not batch.wake(workflow, key, may_undo=may_undo)]
         begun, attempt.is_begun = 0, bool(todo)
         try:
             for one in todo:
@@ -162,11 +165,21 @@ class Processor:
         transaction.settle([settlement for _, settlement in ended])
         self._pending_receipts.settled(transaction, ended)
         batch.keep(self._following.identify)
+        for key, again_at, error in batch.undecided:
+            self._gaps.undecided(key, again_at, error)
         released = frozenset(run.id for run, _ in ended) - mine
         at = self._policy.now()
         not_undone = [(one.run, one.ended) for one in batch.not_undone.values()]
         return BatchResult(
-            ended, changed, len(runs) - len(mine), len(left), batch.decided, released, at, not_undone
+            ended,
+            changed,
+            len(runs) - len(mine),
+            len(left),
+            batch.decided,
+            released,
+            at,
+            not_undone,
+            bool(to_undo),
         )
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
@@ -222,7 +235,9 @@ class Processor:
         if said_at is None:
             return None
         later = self._following.undoing.later(self._policy, run, error, said_at)
-        transaction.keep_documents([structs.replace(row, wake_at=later.due_at)])
+        assert document is not None
+        body = text_of(forget_attempts(document))
+        transaction.keep_documents([structs.replace(row, body=body, wake_at=later.due_at)])
         return later
 
     def put_off(self, transaction: Transaction, key: DocumentKey, error: Exception) -> None:
@@ -233,7 +248,8 @@ class Processor:
             return
         least, most = AGAIN_MS
         wake_at = now + min(max(now - since, least), most)
-        transaction.keep_documents([structs.replace(row, wake_at=wake_at)])
+        body = text_of(forget_attempts(document))
+        transaction.keep_documents([structs.replace(row, body=body, wake_at=wake_at)])
         log.warning(
             "%s %s cannot go on, and is put off until %s: %s: %s",
             key[0], quoted(key[2]), instants.render(wake_at), type(error).__name__, error,

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from surehook.core import instants
 from surehook.core.workflow.decide import (
     Arrival,
     Decision,
     Document,
     Table,
     WorkflowError,
+    forget_attempts,
     leave,
+    note_attempt,
     wake_at,
 )
 from surehook.inbox.document_rows import document_of, placed, text_of
+from surehook.inbox.quoting import quoted
+from surehook.inbox.undoing import AGAIN_MS
 from surehook.ports.inbox import DocumentRow
 from surehook.ports.inbox_runs import DocumentKey, Run
+
+log = logging.getLogger("surehook.inbox")
 
 
 class DocumentMark(NamedTuple):
@@ -49,6 +57,26 @@ class StandingDocuments:
     def wakes_at(self, key: DocumentKey, at: int | None) -> None:
         """Let a document be looked at then."""
         self._wake[key] = at
+
+    def tries_to_undo(self, key: DocumentKey) -> None:
+        """Note that an attempt begins to undo something of a document. Where it ends its process, nobody notes its outcome: it is
+        tried again after a lease, then for as long as that has happened, an hour at most."""
+        document, row, now = self._standing[key], self._rows[key], self._now()
+        assert document is not None
+        noted, since = note_attempt(document, now)
+        self._standing[key] = noted
+        self._wake[key] = max(row.wake_at or now, now + min(now - since, AGAIN_MS[1]))
+        if since < now:
+            log.warning(
+                "%s %s: what is to be undone is tried once more; since %s each attempt has ended with its process",
+                key[0], quoted(key[2]), instants.render(since),
+            )  # fmt: skip
+
+    def failed_to_undo(self, key: DocumentKey, at: int | None) -> None:
+        """Let something be undone later that could not be."""
+        document = self._standing[key]
+        assert document is not None
+        self._standing[key], self._wake[key] = forget_attempts(document), at
 
     def leaves(
         self, table: Table, key: DocumentKey, run: Run, *, back_at: int | None, released: bool = False

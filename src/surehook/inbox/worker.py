@@ -236,7 +236,11 @@ class Worker:
                 return
             del left[key]
             try:
-                done: BatchResult = yield self._store.run(transactions.process_work((), b"", [key]))
+                # What undoes something may end this process, and would be called for ever: that it will be, is noted first.
+                work = transactions.process_work((), b"", [key], may_undo=False)
+                done: BatchResult = yield self._store.run(work)
+                if done.to_undo:
+                    done = yield self._store.run(transactions.process_work((), b"", [key]))
             except (Exception, CancelledError) as caught:
                 failure = self._failure(caught)
                 is_away = isinstance(failure, StoreUnavailable) and not isinstance(failure, Contended)

@@ -118,6 +118,7 @@ class WorkerTransactions:
         attempt: BatchAttempt | None = None,
         alone: bool = False,
         leased: Collection[DocumentKey] = (),
+        may_undo: bool = True,
     ) -> Callable[[Transaction], BatchResult]:
         is_over = self.over(is_stopping)
         return lambda transaction: self.processor.process(
@@ -130,6 +131,7 @@ class WorkerTransactions:
             attempt=attempt,
             alone=alone,
             leased=leased,
+            may_undo=may_undo,
         )
 
     def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:

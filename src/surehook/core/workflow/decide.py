@@ -65,12 +65,15 @@ __all__ = [
     "WorkflowError",
     "asked",
     "decide",
+    "due_at",
     "fitting",
+    "forget_attempts",
     "grant",
     "granted",
     "is_to_be_undone",
     "is_undone",
     "leave",
+    "note_attempt",
     "put_off",
     "release",
     "undoes",
@@ -99,6 +102,14 @@ def decide(
 def wake_at(table: Table, document: Document) -> int | None:
     """The instant (Unix milliseconds) at which a call of `decide` with no event is due; None: time changes nothing."""
     return Turn(table, document, 0).wake_at()
+
+
+def due_at(table: Table, document: Document) -> int | None:
+    """When, Unix milliseconds, a document should go on whose state the table lacks, so that it decides nothing; None: never."""
+    words = (one.at for one in document.words)
+    wait_s = table.order.wait_s
+    ends = () if wait_s is None else (one.since + round(wait_s * 1000) for one in document.waiting)
+    return min((*words, *ends), default=None)
 
 
 def release(table: Table, document: Document, now: int, *, by: str = "", why: str = "") -> Decision:
@@ -189,6 +200,24 @@ def is_undone(document: Document, event_id: str, source: str = "") -> bool:
 def is_to_be_undone(document: Document) -> bool:
     """Tell whether a move is about to be taken back: that comes before anything else."""
     return any(word.what == "undo" for word in document.words)
+
+
+def note_attempt(document: Document, now: int) -> tuple[Document, int]:
+    """Note that an attempt begins to undo what is to be undone, and since when such attempts have had no outcome."""
+    since = min((one.tried_since for one in document.words if one.tried_since is not None), default=now)
+    return _with_attempts(document, since), since
+
+
+def forget_attempts(document: Document) -> Document:
+    """Note that the last attempt has had an outcome: it failed."""
+    return _with_attempts(document, None)
+
+
+def _with_attempts(document: Document, since: int | None) -> Document:
+    words = tuple(
+        structs.replace(one, tried_since=since) if one.what == "undo" else one for one in document.words
+    )
+    return structs.replace(document, words=words)
 
 
 def undoes(word: OperatorCommand, event: Arrival) -> bool:

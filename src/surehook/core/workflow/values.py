@@ -160,6 +160,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     event  of a release: id of the first event that waited then, if any did
     source of a release: that event's
     upto   of a release: its number; those before it are given up, and no further ones, also where the event's handler fails
+    tried_since  of an undo: when the first of those attempts at it began of which no outcome is known; None: there is none
     """
 
     what: Literal["release", "undo"]
@@ -169,6 +170,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     event: str | None = None
     source: str = ""
     upto: int | None = None
+    tried_since: int | None = None
     step: Step | None = None
 
 

@@ -53,14 +53,16 @@ def replay(
         .order_by(events.c.id)
         .limit(limit)
     )
-    found = {bytes(event): number for event, number in connection.execute(fitting)}
+    found = [bytes(event) for event, _ in connection.execute(fitting)]
     # Retention locks what it removes: what stands here stands until the commit, and its new run with it.
-    standing = select(events.c.id).where(events.c.id.in_(list(found))).order_by(events.c.id)
+    standing = select(events.c.id).where(events.c.id.in_(found)).order_by(events.c.id)
+    held = [bytes(event) for (event,) in connection.execute(standing.with_for_update(skip_locked=True))]
+    numbers = _finished(connection, held)
     rows = [
         {
             "id": ids(),
-            "event": bytes(event),
-            "number": found[bytes(event)] + 1,
+            "event": event,
+            "number": number + 1,
             "reason": reason[:TEXT_CHARS],
             "state": "accepted",
             "attempts": 0,
@@ -68,11 +70,21 @@ def replay(
             "changed": False,
             "accepted_at": now,
         }
-        for (event,) in connection.execute(standing.with_for_update(skip_locked=True))
+        for event, number in numbers.items()
     ]
     if rows:
         connection.execute(insert(runs), rows)
     return len(rows)
+
+
+def _finished(connection: Connection, held: Sequence[bytes]) -> dict[bytes, int]:
+    """Find the numbers of the newest runs of events that are held, where these are finished still: another replay may have begun
+    one meanwhile. Locked, since only such a read is of now in each isolation."""
+    newest_runs: dict[bytes, tuple[int, str]] = {}
+    wanted = select(runs.c.event, runs.c.number, runs.c.state).where(runs.c.event.in_(held))
+    for event, number, state in connection.execute(wanted.order_by(runs.c.number).with_for_update()):
+        newest_runs[bytes(event)] = (number, state)
+    return {event: number for event, (number, state) in newest_runs.items() if state in _FINISHED}
 
 
 def decide(
