@@ -105,6 +105,20 @@ def test_an_inbox_that_only_looks_has_no_sources_to_name(
     assert (ran.code, ran.err) == (0, "no event fits\n")
 
 
+def test_a_history_is_of_one_type_and_ends_with_the_last_decisions(surehook: Run, waiting) -> None:
+    def explained(*words):
+        return surehook("inbox", "explain", PLACE, "c1", *words)
+
+    assert explained("--document-type", "signing").out == explained().out
+    last = explained("--limit", "1").out
+    assert last.startswith("the last 1 decisions; earlier ones are not shown")
+    assert "document.sent e1" not in last
+    assert "document.signed e3" in last
+    ran = explained("--document-type", "leave")
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err.startswith("the inbox knows no document c1 of type leave")
+
+
 @pytest.mark.parametrize("command", ["explain", "release", "grant"])
 @pytest.mark.parametrize(
     ("flags", "whose"), [((), "(without a tenant)"), (("--tenant", "acme"), "of tenant acme")]

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 import surehook.inbox
-from surehook.inbox import Inbox, document_batch, sources, undoing
+from surehook.inbox import Inbox, sources, step_ends, undoing
 from surehook.inbox.answers import CODES
 from surehook.inbox.workflow import SIGNING
 from surehook.ports.inbox import UNHANDLED
@@ -168,11 +168,11 @@ def test_every_code_of_a_run_is_in_the_table():
     codes |= set(re.findall(r'\.(?:failed|failed_with|dead)\([^()"]*"([a-z_]+)"', text))
     codes |= {
         "handler_failed",
-        *document_batch._ENDS,
+        *step_ends.ENDS,
         undoing.UNDO_FAILED,
-        document_batch.WAITED_TOO_LONG,
-        document_batch.LINE_FULL,
-        document_batch.TURN_CAME,
+        step_ends.WAITED_TOO_LONG,
+        step_ends.LINE_FULL,
+        step_ends.TURN_CAME,
         *UNHANDLED,
     }  # the default of `failed_with`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (

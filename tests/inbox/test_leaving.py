@@ -462,6 +462,20 @@ class TestATableThatWasChanged:
         new.work()  # … and has it wake
         assert ended(new)["evt_3"][0] == state, lines(new)
 
+    def test_lets_what_waits_go_on_in_its_order_where_there_is_none_any_more(self, houses):
+        """Each had a transaction of its own, in the order in which they had come, and the first by number was stale."""
+        house = followed(houses, STRICT)
+        house.on()
+        tell(house, 1, 5, 4, 3)
+        house.work()
+        new = house.twin(backoff=EACH_SECOND)
+        new.inbox.follow(table(mode="free"), "*")
+        seen = new.on()
+        for _ in range(4):
+            new.work()
+        assert [event.id for event in seen] == ["evt_3", "evt_4", "evt_5"], lines(new)
+        assert set(ended(new).values()) == {("finalized", 1)}
+
     def test_wakes_no_other_document(self, houses):
         house = followed(houses, BUFFER)
         house.on()

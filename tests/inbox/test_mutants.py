@@ -73,7 +73,7 @@ PLANTED = {
         "test_documents.py::test_any_order_with_repeats_gives_the_same_document_and_calls_handlers_once_in_order",
     ),
     "handlers hear of what moved nothing": (
-        "document_batch.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
+        "step_ends.py", 'if not step.is_move and step.verdict != "informational":\n            return ()',
         "if not step.is_move:\n            return self._policy.handlers.fitting(run.source, run.type)",
         "test_documents.py::test_a_stale_replay_after_a_terminal_state_moves_nothing_and_is_recorded",
     ),
@@ -133,6 +133,10 @@ PLANTED = {
         "changed_tables.py", "transaction.wake(sorted(keys), now=now)", "pass",
         "test_leaving.py::TestATableThatWasChanged::test_decides_anew_on_what_waits",
     ),
+    "what waits by a table without an order goes on in any": (
+        "document_batch.py", 'shared[:1] if workflow.table.order.mode == "free" else shared', "shared",
+        "test_leaving.py::TestATableThatWasChanged::test_lets_what_waits_go_on_in_its_order_where_there_is_none_any_more",
+    ),
     "a grant wakes nobody": (
         "document_commands.py", "wake_at = now if is_held else row.wake_at", "wake_at = row.wake_at",
         "test_leaving.py::test_a_grant_wakes_the_event_that_carries_its_token",
@@ -146,7 +150,7 @@ PLANTED = {
         "test_leaving.py::test_an_event_that_ends_with_its_process_gives_its_number_up",
     ),
     "a full line is asked each second": (
-        "document_batch.py", "LATER_MS = (1_000, 60_000)", "LATER_MS = (1_000, 1_000)",
+        "step_ends.py", "LATER_MS = (1_000, 60_000)", "LATER_MS = (1_000, 1_000)",
         "test_full_lines.py::test_one_for_which_there_is_no_room_is_tried_less_and_less_often",
     ),
     "who was handed back is not kept in mind": (

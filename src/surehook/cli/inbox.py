@@ -289,14 +289,23 @@ def reject(
 
 
 @app.command()
-def explain(place: Place, document_id: DocumentId, tenant: str = "") -> int:
-    """Print a document's history: every decision, what it changed, and why. Exit code 4 where there is none."""
+def explain(
+    place: Place,
+    document_id: DocumentId,
+    tenant: str = "",
+    document_type: DocumentType = None,
+    limit: Annotated[int, typer.Option(help="The last decisions, at most so many.")] = 1_000,
+) -> int:
+    """Print a document's history: its last decisions, what each changed, and why. Exit code 4 where there is none."""
     from surehook.cli.errors import OK
 
-    told = ask(place, lambda inbox: inbox.explain(document_id, tenant=tenant))
+    told = ask(
+        place,
+        lambda inbox: inbox.explain(document_id, tenant=tenant, document_type=document_type, limit=limit),
+    )
     for one in told:
         line(one)
-    return OK if told else _no_document(document_id, None, tenant)
+    return OK if told else _no_document(document_id, document_type, tenant)
 
 
 @app.command()

@@ -41,32 +41,16 @@ from surehook.inbox.document_rows import step_of
 from surehook.inbox.document_runs import Concerned, Decided, Read, Readers
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
-from surehook.inbox.handlers import Handler, Ignore, Refuse
-from surehook.inbox.result_policy import Called, ResultPolicy
+from surehook.inbox.handlers import Ignore, Refuse
+from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
+from surehook.inbox.step_ends import LINE_FULL, StepEnds, for_as_long
 from surehook.inbox.undoing import AGAIN_MS, UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import Settlement, StepRow, StoreError, Transaction
-from surehook.ports.inbox_runs import DocumentKey, Run, State
+from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
-
-# For an event that came early to a document whose line is full, or of which something is to be undone first.
-LATER_MS = (1_000, 60_000)
-# A rule that is a code as well: these are replayed once what was missing has come.
-WAITED_TOO_LONG = "waited_too_long"
-LINE_FULL = "line_full"
-TURN_CAME = "turn_came"  # of an event that had waited, and is processed by itself now
-
-# What a verdict that moves nothing makes of a run.
-_ENDS: dict[str, State] = {
-    "duplicate": "ignored",
-    "stale": "ignored",
-    "informational": "ignored",
-    "no_op": "ignored",
-    "conflict": "rejected",
-    "early": "held",
-}
 
 
 class BatchMark(NamedTuple):
@@ -97,6 +81,7 @@ class DocumentBatch:
             events,
         )
         self._leased = leased
+        self._ends = StepEnds(policy, following)
         self._documents = StandingDocuments(transaction.documents(keys) if keys else {}, policy.now)
         self.decided: list[Decided] = []
         # These wait until something is undone.
@@ -186,7 +171,7 @@ class DocumentBatch:
         assert event.change is not None
         try:
             with self._transaction.savepoint():
-                ended = self._ended(workflow, event.change, Read(run, event))
+                ended = self._ends.ended(self._transaction, workflow, event.change, Read(run, event))
         except StoreError:
             raise
         except Exception as error:
@@ -210,11 +195,13 @@ class DocumentBatch:
             runs, leaving = self._concerned(key, decision, own)
             # Those that cannot be read leave at once: to wait for one would be to wait for ever.
             if not leaving:
-                shared = self._shared(workflow, decision, runs, own)
+                shared = self._ends.shared(workflow, decision, runs, own)
                 self.is_shared = self.is_shared or bool(shared)
                 if alone and shared:
                     mark = mark or BatchMark(self._documents.mark(key), dict(self.settled), dict(self._held))
-                    leaving = [self._alone(one.run) for one in shared]
+                    # Without an order nothing else would keep the others behind the first.
+                    first = shared[:1] if workflow.table.order.mode == "free" else shared
+                    leaving = [self._ends.alone(one.run) for one in first]
             if leaving:
                 self._leave(workflow, key, leaving, released=own is None)
                 continue
@@ -247,7 +234,7 @@ class DocumentBatch:
         assert document is not None
         at = due_at(workflow.table, document)
         if at is not None and at <= now:
-            at = now + _for_as_long(now - at, AGAIN_MS)
+            at = now + for_as_long(now - at, AGAIN_MS)
             self.undecided.append((key, at, error))
         self._documents.wakes_at(key, at)
 
@@ -291,23 +278,6 @@ class DocumentBatch:
             found.add(own)
         return found, unreadable
 
-    def _shared(
-        self, workflow: Workflow, decision: Decision, runs: Concerned, own: Read | None
-    ) -> list[Read]:
-        """The events that had waited and for which handlers are to be called."""
-        return [
-            one
-            for step in decision.released
-            if (one := runs.of(step)) is not None
-            and one is not own
-            and (step.is_move or self._hearing(workflow, step, one.run))
-        ]
-
-    def _alone(self, run: Run) -> tuple[Run, Settlement]:
-        """Let a run be processed by itself, at once. The claim by which it came to wait was no attempt."""
-        ended = self._policy.end(run, "accepted", code=TURN_CAME)
-        return run, structs.replace(ended, due_at=self._policy.now(), attempts=max(run.attempts - 1, 0))
-
     def _leave(
         self,
         workflow: Workflow,
@@ -328,10 +298,8 @@ class DocumentBatch:
         self, workflow: Workflow, key: DocumentKey, document: Document, arrival: Arrival, run: Run
     ) -> None:
         """Put off an event of a document of which something is to be undone first."""
-        now = self._policy.now()
-        due_at = now if key in self._leased else now + _for_as_long(now - document.words[0].at)
-        later = self._policy.end(run, "accepted", code=UNDO_FAILED)
-        self.settle(run, structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0)))
+        since = None if key in self._leased else document.words[0].at
+        self.settle(run, self._ends.later(run, UNDO_FAILED, since=since))
         self._keep_place(workflow, key, arrival, run)
 
     def _keep_place(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
@@ -372,7 +340,7 @@ class DocumentBatch:
                     if is_information and current.id in said:
                         ended.append((current, said[current.id]))
                         continue
-                    ended.append((current, self._ended(workflow, step, one)))
+                    ended.append((current, self._ends.ended(self._transaction, workflow, step, one)))
         except (StoreError, UndoFailed):
             raise
         except Exception as error:
@@ -395,31 +363,3 @@ class DocumentBatch:
         said_at = next((word.at for word in words if undoes(word, event)), step.at)
         hear = self._following.undoing.hear
         hear(self._transaction, self._policy, self._events.read, key, step, said_at)
-
-    def _ended(self, workflow: Workflow, step: Step, one: Read) -> Settlement:
-        ends, run = self._policy, one.run
-        hearing = self._hearing(workflow, step, run)
-        if step.is_move or hearing:
-            called: Called = ends.call(
-                self._transaction, run, structs.replace(one.event, change=step), hearing
-            )
-            return ends.succeeded(run, called)
-        if step.rule == LINE_FULL:
-            later, now = ends.end(run, "accepted", code=LINE_FULL, error=step.reason), ends.now()
-            due_at = now + min(_for_as_long(now - run.received_at), workflow.table.order.again_ms)
-            return structs.replace(later, due_at=due_at, attempts=max(run.attempts - 1, 0))
-        code = step.rule if step.rule == WAITED_TOO_LONG else step.verdict
-        return ends.end(run, _ENDS[step.verdict], code=code, error=step.reason)
-
-    def _hearing(self, workflow: Workflow, step: Step, run: Run) -> tuple[Handler, ...]:
-        """Choose the handlers that hear of a step."""
-        if not step.is_move and step.verdict != "informational":
-            return ()
-        fitting = self._policy.handlers.fitting(run.source, run.type)
-        return fitting if step.is_move else self._following.asking(workflow, run, fitting)
-
-
-def _for_as_long(ms: int, bounds: tuple[int, int] = LATER_MS) -> int:
-    """Put off for as long as it has lasted by now, so that what lasts costs little: twice as long each time."""
-    least, most = bounds
-    return min(max(ms, least), most)

@@ -44,7 +44,7 @@ class QueueBounds(QueueWaits):
         text = f"{self.order.count} events wait for this document already; hand it in again later"
         if event.sequence is not None:
             one = Retried(event, waiting.since, now, now + self.order.again_ms, was_released, line_full=True)
-            self.draft.retried = kept_in_mind(self.order, self.draft.retried, one)
+            self.draft.retried[:] = kept_in_mind(self.order, self.draft.retried, one)
         missing = self._missing(event)
         return self._say(event, "early", "line_full", text, waits_for=missing, released=has_stood)
 

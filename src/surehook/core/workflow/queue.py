@@ -41,6 +41,8 @@ class Turn(QueueBounds):
 
     def take(self, event: Arrival) -> Step:
         """Hand in one event; then whoever can go on goes on."""
+        if self.order.mode == "free":  # the table was changed since: these came before
+            self._go_on()
         step = self._take(event, self.draft.come_back(event))
         self._go_on()
         return step
@@ -235,7 +237,7 @@ class Turn(QueueBounds):
         for one in self.draft.waiting:
             number = one.event.sequence
             if self.order.mode == "free":  # the table was changed since
-                return one
+                return None if self._is_held_up(one) else one
             if number is not None and number <= self.draft.next:
                 return one
             if number is not None and self._is_granted(one.event) and not self._is_held_up(one):

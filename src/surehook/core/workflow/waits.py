@@ -41,6 +41,8 @@ class QueueWaits(Placing):
         return self.draft.has_number(number) or any(map(self._is_expected, expected))
 
     def _wait_ms(self) -> int:
+        if self.order.mode == "free":  # the table was changed since: it follows what left before it, no more
+            return 0
         return round((STRICT_WAIT_S if self.order.wait_s is None else self.order.wait_s) * 1000)
 
     def _before(self, waiting: Waiting) -> Iterator[Retried]:
@@ -73,7 +75,7 @@ class QueueWaits(Placing):
         if self.draft.words:
             return self.draft.words[0].at
         if self.order.mode == "free" and self.draft.waiting:  # the table was changed since
-            return self.draft.waiting[0].since
+            return self._deadline(self.draft.waiting[0])
         first = self._first_to_lapse()
         return None if first is None else self._deadline(first)
 
