@@ -93,12 +93,17 @@ class Book:
         self.held: dict[bytes, set[bytes]] = {}  # node → rows
         self.jobs: dict[bytes, ReplayJob] = {}
         self.replayed: set[bytes | None] = set()  # what jobs have made a new delivery of
+        self.rotated: dict[bytes, list[bytes]] = {}  # endpoint → secrets that were to be written, told or not
 
     def find(self, sentence: str) -> None:
         """Something that must never be. The first one stops the story that is told (`on_finding`)."""
         if not self.findings:
             self.on_finding(sentence)
         self.findings.append(sentence)
+
+    def rotates(self, endpoint: bytes, material: bytes) -> None:
+        """A secret is about to be written: requests may be signed with it before anybody was told."""
+        self.rotated.setdefault(endpoint, []).append(material)
 
     # -- nodes ------------------------------------------------------------------------------------------
 

@@ -155,6 +155,8 @@ class SimLedger:
     async def _pass(self, name: str, method: Callable[..., Awaitable[Any]], args: Any, named: Any) -> Any:
         if not self._process.alive:
             await self._loop.create_future()  # never
+        if name == "rotate_secret":
+            self._book.rotates(args[0].endpoint, args[0].material)
         if name not in ("accept", "changes", "configuration"):
             return await self._go(name, method, args, named)
         with self._trying(self._process.name, args[0] if name == "accept" else ()):

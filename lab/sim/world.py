@@ -278,9 +278,12 @@ class World:
             self.loop,
             self.seed.stream(f"receiver {number}"),
             mood=customer.moods[0][1],
-            verify=lambda headers, body, now: is_genuine(self.secrets[customer.host], headers, body),
+            verify=lambda headers, body, now: is_genuine(self._secrets_of(number, customer), headers, body),
             tell=self._seen,
         )
+
+    def _secrets_of(self, number: int, customer: Customer) -> list[bytes]:
+        return [*self.secrets[customer.host], *self.book.rotated.get(self.endpoints[number], ())]
 
     def _seen(self, seen: Any) -> None:
         self.trace.note(
