@@ -8,6 +8,8 @@ from lab.sim.loop import SimLoop
 
 # 2026-01-01T00:00:00Z, where every world begins.
 EPOCH_MS = 1_767_225_600_000
+# A timer of the loop that is due at a whole millisecond is not short of it by what a float loses.
+NANOSECOND_MS = 1e-6
 
 
 class SimClock:
@@ -29,7 +31,8 @@ class SimClock:
         self._advanced: list[float] = []
 
     def now(self) -> int:
-        return EPOCH_MS + self._offset_ms + int((self._loop.time() - self._began) * self._rate * 1000)
+        elapsed_ms = (self._loop.time() - self._began) * self._rate * 1000
+        return EPOCH_MS + self._offset_ms + int(elapsed_ms + NANOSECOND_MS)
 
     def boot(self) -> float:
         return self._loop.time()
