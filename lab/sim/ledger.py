@@ -115,11 +115,10 @@ class SimLedger:
         trying: Callable[[str, Any], AbstractContextManager[None]] = lambda process, batch: nullcontext(),
         late: random.Random | None = None,
     ) -> None:
-        """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so
-        nothing may be forgotten and a process that stops in order leaves nothing behind. `homes`, of all processes of
-        a world: in which one each node lives. `wrote` is told of batches that were accepted, `trying` stands around
-        those that are to be, whatever becomes of them, and around reading the configuration, which one may have to wait
-        for. `late`: what was written of breakers comes once more."""
+        """`leaving` says whether the process was told to stop. `honest`: this storage answers every call, so nothing may
+        be forgotten, and who stops in order leaves nothing behind. `homes`: where each node lives. `wrote` is told of
+        batches that were accepted; `trying` stands around those that are to be, and around reading the configuration.
+        `late`: words of breakers come once more."""
         self.storage = storage
         self.identities: list[bytes] = []  # every node id this process has entered under
         self.inner = inner
@@ -138,8 +137,7 @@ class SimLedger:
         self._late = late
 
     def room(self) -> Room | None:
-        room: Room | None = self.inner.room()
-        return room
+        return self.inner.room()  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self.inner, name)

@@ -12,6 +12,7 @@ from surehook.core.workflow.decide import (
     asked,
     decide,
     fitting,
+    grant,
     leave,
     put_off,
     release,
@@ -150,3 +151,41 @@ def test_an_event_without_a_number_takes_no_place_of_another():
     decision = decide(small, full(3, 4), event(5, numbered=False), NOW, passes=False)
     assert decision.again
     assert (numbers_of(decision.document.waiting), decision.document.retried) == ([3, 4], ())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_token_goes_up_to_one_that_was_handed_back_and_on_once_that_is_through(mode):
+    """It did nothing as long as that one was out: for ever, where events wait for ever."""
+    world = World(tables(1, **MODES[mode]), {})
+    for number in (3, 4):
+        world.come(event(number))
+    world.rest(1)
+    assert world.document is not None
+    world.document = grant(world.document, "by hand")
+    world.come(event(5, token="by hand"))
+    world.rest(WAIT_S // 2 + 5 if mode != "for ever" else 70)
+    assert (world.applied, world.document.grants) == (names((3, 4, 5)), ())
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_some_without_a_number_keep_nothing_waiting_for_ever(count):
+    """What was let go on forgot that it had waited, or waited for one that could not come in before it had gone."""
+    small = tables(count, **MODES["skip"])
+    for order in permutations((2, 3, 4, 5)):
+        for unnumbered in (2, 3, 4, 5):
+            world = World(small, {})
+            for number in order:
+                world.come(event(number, number != unnumbered))
+            world.rest(10_000)
+            assert world.document is not None
+            assert (world.document.waiting, world.document.retried, world.due) == ((), (), []), (
+                order,
+                unnumbered,
+            )
+
+
+def test_one_that_is_put_off_for_what_comes_first_stays_protected():
+    """A release gave its number up, though it lacked nothing but room."""
+    small, document = tables(2, **MODES["skip"]), full(2, 3, 4)
+    document = put_off(small, document, event(4), NOW, back_at=NOW + 1, has_failed=False)
+    assert [one.line_full for one in document.retried] == [True]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise, permutations, product
 
+import msgspec
 import pytest
 
 from surehook.core.workflow.decide import (
@@ -327,6 +328,37 @@ class TestWaitingForOne:
 
 class TestAsTimePasses:
     """What can go on does, whatever it was that changed."""
+
+    def test_a_conflict_stops_nothing_where_the_table_of_today_has_no_order(self):
+        """The document woke at once, for ever, and did nothing."""
+        stops = msgspec.structs.replace(table(mode="strict"), on_conflict="stop")
+        document = decide(stops, None, event(1), NOW).document
+        bad = Arrival(id="bad", type="story.unheard", sequence=2)
+        document = decide(stops, document, bad, NOW).document
+        document = decide(stops, document, event(3), NOW).document
+        assert (document.stopped, len(document.waiting)) == (bad, 1)
+        free = table(mode="free")
+        decision = decide(free, document, None, NOW + 1)
+        assert [(step.event, step.rule) for step in decision.steps] == [
+            ("bad", "released"),
+            ("evt_3", "leap"),
+        ]
+        assert (decision.wake_at, decision.document.stopped) == (None, None)
+
+    def test_who_comes_stands_behind_those_that_wait_for_one_that_is_tried_again(self):
+        """It passed them by, and they were stale without having been tried."""
+        document, free = None, table(mode="free")
+        for number in (2, 3):
+            document = decide(SKIP, document, event(number), NOW).document
+        document = leave(free, document, "evt_2", "", NOW, back_at=NOW + 30_000, released=True)
+        decision = decide(free, document, event(5), NOW + 1, passes=False)
+        assert (decision.own.verdict, decision.own.reason) == (
+            "early",
+            "others that came before it wait still",
+        )
+        assert decision.wake_at == NOW + 30_000
+        steps = decide(free, decision.document, event(2), NOW + 2, passes=False).steps
+        assert [step.event for step in steps if step.is_move] == ["evt_2", "evt_3", "evt_5"]
 
     def test_what_the_table_of_today_does_not_hold_goes_on(self):
         free = table(mode="free")

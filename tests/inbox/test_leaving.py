@@ -510,6 +510,26 @@ class TestATableThatWasChanged:
         house.work()
         assert house.effects() == ["evt_1", "evt_3"]
 
+    @pytest.mark.parametrize(
+        "theirs",
+        [{"mode": "strict", "then": "wait"}, {"mode": "strict", "wait_s": 86_400.0}],
+        ids=["for ever", "longer"],
+    )
+    def test_nor_does_it_take_the_wait_from_those_that_can_decide(self, houses, theirs):
+        """By its own table the event waited longer, or for ever: so it did."""
+        house = followed(houses, {"mode": "strict", "wait_s": 60.0})
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        other = house.twin(backoff=EACH_SECOND)
+        other.inbox.follow(renamed(table(**theirs), "sent", "out"), "*")
+        other.on()
+        house.clock.passes(61)
+        other.work()
+        house.clock.passes(62)
+        house.work()
+        assert ended(house)["evt_3"] == ("rejected", 1)
+
     def test_what_was_released_goes_on_as_soon_as_a_process_can(self, houses):
         house = followed(houses, STRICT)
         house.on()

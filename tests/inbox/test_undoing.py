@@ -7,10 +7,11 @@ import os
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from surehook.core.errors import SettingsError
 from tests.inbox.house import House
-from tests.inbox.test_documents import STRICT, table
+from tests.inbox.test_documents import STRICT, story, table
 from tests.inbox.test_ways_out import followed, state, tell, warned
 
 
@@ -216,6 +217,18 @@ class TestOneThatEndsItsProcess:
         assert between == sorted(between)
         assert 8 <= len(deaths) <= 10, "after 10 s, then 10, 20, 40, … s"
 
+    def test_nor_is_it_tried_at_each_start_where_the_table_was_changed(self, house):
+        """A process that starts has documents of an older table looked at: a supervisor's processes ended one after the other."""
+        for document in ("doc_0", "doc_1", "doc_2"):
+            event_id, type, data = story(document)[5]
+            assert house.receive(event_id, type, **data).status == 200
+        assert died(house)
+        deaths = 0
+        for _ in range(12):
+            house.clock.passes(60)
+            deaths += died(house, replace(table(**STRICT), version="2"))
+        assert 3 <= deaths <= 5
+
     def test_is_said_at_each_further_attempt(self, house, caplog):
         assert died(house)
         undoes(house)
@@ -242,13 +255,13 @@ class TestOneThatEndsItsProcess:
         assert not warned(caplog, "ended with its process")
 
 
-def died(house) -> bool:
+def died(house, of=None) -> bool:
     """Work in a process of its own, which undoing something of the second document ends; whether it did."""
     pid = os.fork()
     if pid == 0:
         try:
             again = House(house.kind, house.url, house._runner, clock=house.clock)
-            again.inbox.follow(table(**STRICT), "partner")
+            again.inbox.follow(of or table(**STRICT), "partner")
             again.on(final=False)
             undoes(again, lambda event: os._exit(9) if event.id == "doc_1-4" else None)
             again.work()

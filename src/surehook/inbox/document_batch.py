@@ -44,8 +44,8 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Ignore, Refuse
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
-from surehook.inbox.step_ends import LINE_FULL, StepEnds, for_as_long
-from surehook.inbox.undoing import AGAIN_MS, UNDO_FAILED, UndoFailed
+from surehook.inbox.step_ends import LINE_FULL, StepEnds
+from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import Settlement, StepRow, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
@@ -128,6 +128,8 @@ class DocumentBatch:
         if not self._documents.waits(key) or document is None:
             return True
         if not may_undo and self._following.undoing.handlers and is_to_be_undone(document):
+            if self._documents.may_undo_at(key) is not None:
+                return True
             self._documents.tries_to_undo(key)
             return False
         self._decide(workflow, key, None, None, alone=True)
@@ -164,7 +166,9 @@ class DocumentBatch:
             back = [] if workflow is None else fitting(workflow.table.order, document)
             if back:
                 names = [(one.source, one.id) for one in back]
-                self._transaction.hasten(key[1], names, code=LINE_FULL, now=self._policy.now())
+                self._transaction.hasten(
+                    key[1], names, codes=(LINE_FULL, UNDO_FAILED), now=self._policy.now()
+                )
 
     def _again(self, workflow: Workflow, run: Run, event: Event) -> None:
         """Replay an event that took effect: call its handlers with the move that it made then; the document stays."""
@@ -232,11 +236,10 @@ class DocumentBatch:
             return
         document, now = self._documents[key], self._policy.now()
         assert document is not None
-        at = due_at(workflow.table, document)
-        if at is not None and at <= now:
-            at = now + for_as_long(now - at, AGAIN_MS)
-            self.undecided.append((key, at, error))
-        self._documents.wakes_at(key, at)
+        due = due_at(workflow.table, document)
+        again_at = self._documents.stays(key, due)
+        if due is not None and due <= now and again_at is not None:
+            self.undecided.append((key, again_at, error))
 
     def _stand(self, key: DocumentKey, decision: Decision, runs: Concerned) -> None:
         """Note what was decided."""
@@ -300,12 +303,14 @@ class DocumentBatch:
         """Put off an event of a document of which something is to be undone first."""
         since = None if key in self._leased else document.words[0].at
         self.settle(run, self._ends.later(run, UNDO_FAILED, since=since))
-        self._keep_place(workflow, key, arrival, run)
+        self._keep_place(workflow, key, arrival, run, has_failed=False)
 
-    def _keep_place(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
+    def _keep_place(
+        self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run, *, has_failed: bool = True
+    ) -> None:
         """Let what stands behind an event wait for it, as it is tried again by itself; no longer if it is not."""
         back_at = self._policy.back_at(self.settled[run.id][1])
-        self._documents.keeps_place(workflow.table, key, arrival, run, back_at=back_at)
+        self._documents.keeps_place(workflow.table, key, arrival, run, back_at=back_at, has_failed=has_failed)
 
     def _handle(
         self,

@@ -25,12 +25,19 @@ def out_of_line(table: Table, row: DocumentRow, run: Run, now: int, *, back_at: 
 
 
 def placed(
-    table: Table, document: Document | None, arrival: Arrival, run: Run, now: int, *, back_at: int | None
+    table: Table,
+    document: Document | None,
+    arrival: Arrival,
+    run: Run,
+    now: int,
+    *,
+    back_at: int | None,
+    has_failed: bool = True,
 ) -> Document | None:
     """Keep an event's place in its document, as it is handed in again by then; None: give it up. A replay has none to keep."""
     if run.number > 0 or (document is None and back_at is None):
         return document
-    return put_off(table, document, arrival, now, back_at=back_at)
+    return put_off(table, document, arrival, now, back_at=back_at, has_failed=has_failed)
 
 
 def text_of(document: Document) -> str:

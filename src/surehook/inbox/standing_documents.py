@@ -16,6 +16,7 @@ from surehook.core.workflow.decide import (
     WorkflowError,
     forget_attempts,
     leave,
+    may_try_at,
     note_attempt,
     wake_at,
 )
@@ -42,6 +43,7 @@ class StandingDocuments:
         self._rows, self._now = rows, now
         self._standing = {key: document_of(row.body) for key, row in rows.items()}
         self._wake: dict[DocumentKey, int | None] = {}  # of those that were changed
+        self._unchanged: set[DocumentKey] = set()  # but in that
 
     def __getitem__(self, key: DocumentKey) -> Document | None:
         return self._standing[key]
@@ -53,10 +55,20 @@ class StandingDocuments:
     def decided(self, key: DocumentKey, decision: Decision) -> None:
         """Put a document where a decision leads."""
         self._standing[key], self._wake[key] = decision.document, decision.wake_at
+        self._unchanged.discard(key)
 
-    def wakes_at(self, key: DocumentKey, at: int | None) -> None:
-        """Let a document be looked at then."""
+    def stays(self, key: DocumentKey, due_at: int | None) -> int | None:
+        """Let a document that cannot be decided on here be looked at again: after as long as that has lasted, an hour at most;
+        returns when. It is not changed by that. `due_at`: when it should go on, as far as is known here."""
+        document, row, now = self._standing[key], self._rows[key], self._now()
+        assert document is not None
+        at = None
+        if document.stopped is None or document.words:
+            since = row.updated_at if due_at is None or due_at > now else max(due_at, row.updated_at)
+            at = now + min(max(now - since, AGAIN_MS[0]), AGAIN_MS[1])
         self._wake[key] = at
+        self._unchanged.add(key)
+        return at
 
     def tries_to_undo(self, key: DocumentKey) -> None:
         """Note that an attempt begins to undo something of a document. Where it ends its process, nobody notes its outcome: it is
@@ -71,6 +83,16 @@ class StandingDocuments:
                 "%s %s: what is to be undone is tried once more; since %s each attempt has ended with its process",
                 key[0], quoted(key[2]), instants.render(since),
             )  # fmt: skip
+
+    def may_undo_at(self, key: DocumentKey) -> int | None:
+        """Return when something may be tried to undo, if that is later; then the document wakes."""
+        document = self._standing[key]
+        assert document is not None
+        at = may_try_at(document)
+        if at <= self._now():
+            return None
+        self._wake[key] = at
+        return at
 
     def failed_to_undo(self, key: DocumentKey, at: int | None) -> None:
         """Let something be undone later that could not be."""
@@ -90,10 +112,19 @@ class StandingDocuments:
             self._changed(table, key, left)
 
     def keeps_place(
-        self, table: Table, key: DocumentKey, arrival: Arrival, run: Run, *, back_at: int | None
+        self,
+        table: Table,
+        key: DocumentKey,
+        arrival: Arrival,
+        run: Run,
+        *,
+        back_at: int | None,
+        has_failed: bool = True,
     ) -> None:
         """Let what stands behind an event wait for it, as it is tried again by itself; no longer if it is not."""
-        kept = placed(table, self._standing[key], arrival, run, self._now(), back_at=back_at)
+        kept = placed(
+            table, self._standing[key], arrival, run, self._now(), back_at=back_at, has_failed=has_failed
+        )
         if kept is not None:
             self._changed(table, key, kept)
 
@@ -125,7 +156,7 @@ class StandingDocuments:
                 body=text_of(document),
                 state=document.state,
                 wake_at=self._wake[key],
-                updated_at=now,
+                updated_at=self._rows[key].updated_at if key in self._unchanged else now,
             )
             for key, document in self.changed()
         ]

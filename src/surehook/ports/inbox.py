@@ -267,8 +267,10 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """The runs of a document's events that are `held`, locked."""
         ...
 
-    def hasten(self, tenant: str, events: Sequence[tuple[str, str]], *, code: str, now: int) -> None:
-        """Let events, by source and id, be processed at once that were put off with this code, but for those that others have
+    def hasten(
+        self, tenant: str, events: Sequence[tuple[str, str]], *, codes: Sequence[str], now: int
+    ) -> None:
+        """Let events, by source and id, be processed at once that were put off with such a code, but for those that others have
         locked."""
         ...
 

@@ -49,6 +49,8 @@ class QueueBounds(QueueWaits):
         return self._say(event, "early", "line_full", text, waits_for=missing, released=has_stood)
 
     def _why_early(self, event: Arrival) -> tuple[str, str]:
+        if self.order.mode == "free":
+            return "not_yet", "others that came before it wait still"
         if self.draft.stopped is not None:
             return "stopped", f"the document stands still at {self.draft.stopped.id}"
         if event.sequence is None:
@@ -59,13 +61,14 @@ class QueueBounds(QueueWaits):
 def kept_in_mind(order: Order, retried: Iterable[Retried], one: Retried) -> list[Retried]:
     """Add one to those that are tried again by themselves, and forget the last of too many."""
     kept = sorted((*retried, one), key=_turn)  # those that others wait for longest come first
-    return kept[: KEPT * order.count]
+    numbered = [other for other in kept if other.event.sequence is not None]
+    return numbered[: KEPT * order.count] + kept[len(numbered) :][: KEPT * order.count]
 
 
 def fitting(order: Order, document: Document) -> list[Arrival]:
     """List the events that were handed back and for which there is room by now, the lowest numbers first."""
     back = [one.event for one in document.retried if one.line_full]
-    if not back:
+    if not back or any(word.what == "undo" for word in document.words):  # that comes first
         return []
     standing = [one.event for one in document.waiting if one.event.sequence is not None]
     places = max(0, order.count - (len(document.waiting) - len(standing)))

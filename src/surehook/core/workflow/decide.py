@@ -73,6 +73,7 @@ __all__ = [
     "is_to_be_undone",
     "is_undone",
     "leave",
+    "may_try_at",
     "note_attempt",
     "put_off",
     "release",
@@ -106,8 +107,8 @@ def wake_at(table: Table, document: Document) -> int | None:
 
 def due_at(table: Table, document: Document) -> int | None:
     """When, Unix milliseconds, a document should go on whose state the table lacks, so that it decides nothing; None: never."""
-    words = (one.at for one in document.words)
-    wait_s = table.order.wait_s
+    words = [one.at for one in document.words]
+    wait_s = None if document.stopped is not None else table.order.wait_s
     ends = () if wait_s is None else (one.since + round(wait_s * 1000) for one in document.waiting)
     return min((*words, *ends), default=None)
 
@@ -169,10 +170,16 @@ def leave(
 
 
 def put_off(
-    table: Table, document: Document | None, event: Arrival, now: int, *, back_at: int | None
+    table: Table,
+    document: Document | None,
+    event: Arrival,
+    now: int,
+    *,
+    back_at: int | None,
+    has_failed: bool = True,
 ) -> Document:
     """Keep in mind an event that came and is handed in again later, as its own effect could not be made or something else comes
-    first: what stands behind it waits for it as if it had left the queue. `back_at` as in `leave`."""
+    first (`has_failed` False): what stands behind it waits for it as if it had left the queue. `back_at` as in `leave`."""
     document = Turn(table, document, now).decision(None).document if document is None else document
     known = next((one for one in document.retried if one.event.is_same(event)), None)
     if known is None and (back_at is None or not Turn(table, document, now).is_waited_for(event)):
@@ -182,7 +189,7 @@ def put_off(
     if back_at is None:
         return left
     known = known or Retried(event, now, now, back_at)
-    found = structs.replace(known, back_at=back_at, line_full=False)
+    found = structs.replace(known, back_at=back_at, line_full=known.line_full and not has_failed)
     return _with_retried(table, left, found)
 
 
@@ -205,17 +212,24 @@ def is_to_be_undone(document: Document) -> bool:
 def note_attempt(document: Document, now: int) -> tuple[Document, int]:
     """Note that an attempt begins to undo what is to be undone, and since when such attempts have had no outcome."""
     since = min((one.tried_since for one in document.words if one.tried_since is not None), default=now)
-    return _with_attempts(document, since), since
+    return _with_attempts(document, since, now), since
+
+
+def may_try_at(document: Document) -> int:
+    """From when something may be tried to undo, Unix milliseconds: not before the last attempts have lasted once more."""
+    tried = ((one.tried_at, one.tried_since) for one in document.words)
+    return max((2 * at - since for at, since in tried if at is not None and since is not None), default=0)
 
 
 def forget_attempts(document: Document) -> Document:
     """Note that the last attempt has had an outcome: it failed."""
-    return _with_attempts(document, None)
+    return _with_attempts(document, None, None)
 
 
-def _with_attempts(document: Document, since: int | None) -> Document:
+def _with_attempts(document: Document, since: int | None, at: int | None) -> Document:
     words = tuple(
-        structs.replace(one, tried_since=since) if one.what == "undo" else one for one in document.words
+        structs.replace(one, tried_since=since, tried_at=at) if one.what == "undo" else one
+        for one in document.words
     )
     return structs.replace(document, words=words)
 

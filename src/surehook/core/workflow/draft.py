@@ -145,6 +145,11 @@ class Draft:
             or (self.stopped is not None and self.stopped.sequence == number)
         )
 
+    def go_on(self) -> Arrival | None:
+        """Stand still no longer; the conflict at which the document did, if it did."""
+        event, self.stopped = self.stopped, None
+        return event
+
     def keep(self, waiting: Waiting) -> None:
         """Put an early event into the line: numbers in order, then those without by arrival."""
         self.waiting.append(waiting)

@@ -42,6 +42,7 @@ class Turn(QueueBounds):
     def take(self, event: Arrival) -> Step:
         """Hand in one event; then whoever can go on goes on."""
         if self.order.mode == "free":  # the table was changed since: these came before
+            self._lift_stop()
             self._go_on()
         step = self._take(event, self.draft.come_back(event))
         self._go_on()
@@ -50,6 +51,7 @@ class Turn(QueueBounds):
     def catch_up(self) -> None:
         """Let go on what can by now, end the waits that are over and do what people have said, each at its time."""
         words, self.draft.words = self.draft.words, ()
+        self._lift_stop()
         self._go_on()  # for whom a token was granted, or that the table of today does not hold
         for word in words:
             self._lapse(word.at)
@@ -59,6 +61,13 @@ class Turn(QueueBounds):
                 self._undo(word)
             self._go_on()
         self._lapse(self.now)
+
+    def _lift_stop(self) -> None:
+        """Go on behind a conflict, where the table of today holds nothing up for one."""
+        if self.order.mode == "free" and (event := self.draft.go_on()) is not None:
+            text = f"{event.id} stays without effect, the document goes on: the table has no order any more"
+            self._say(event, "no_op", "released", text)
+            self._settle_number(event)
 
     def _lapse(self, until: int) -> None:
         """Apply the table's rule to every wait that is over by then, the earliest first."""
@@ -73,8 +82,7 @@ class Turn(QueueBounds):
         """A person's word: go on behind the conflict, or without what is missing."""
         draft, by = self.draft, word.by or None
         self._let_go(word)
-        if draft.stopped is not None:
-            event, draft.stopped = draft.stopped, None
+        if (event := draft.go_on()) is not None:
             text = f"{event.id} stays without effect, the document goes on{_said(word.by, word.why)}"
             self._say(event, "no_op", "released", text, by=by)
             self._settle_number(event)
@@ -82,7 +90,8 @@ class Turn(QueueBounds):
             said = _said(word.by, word.why)
             self._go_up_to(word.upto, said.lstrip() or "by an operator", by=by, said_at=word.at)
             if draft.next < word.upto:
-                text = f"{word.event} was released{said}; what stands before it is tried again first"
+                then = "what stands before it is tried again first, and then it may have to be released again"
+                text = f"{word.event} was released{said}; {then}"
                 self._say(NOBODY, "no_op", "released", text, by=by)
         else:
             first = next((one for one in draft.waiting if _is_of(word, one.event)), None)
@@ -146,6 +155,8 @@ class Turn(QueueBounds):
             return self._place_again(event)
         if draft.knows(event):
             return self._say(event, "duplicate", "repeat", f"{event.id} was handed in before")
+        if self.order.mode == "free" and was is None and draft.waiting:  # by another table: they came before
+            return self._wait(Waiting(event, self._arrival()), was)
         if self.order.mode == "free" or (
             number is None and (event.flaw is not None or self._is_informational(event))
         ):
@@ -186,11 +197,11 @@ class Turn(QueueBounds):
         since = was.since if was is not None and self.order.skips else self.now
         early = Waiting(event, since)
         is_granted = self._is_granted(event)
-        may_pass = is_granted or (was is not None and self._has_waited(early, was))
-        if self.draft.stopped is None and may_pass and not self._is_held_up(early):
+        if self.draft.stopped is None and (is_granted or (was is not None and self._has_waited(early, was))):
             assert event.sequence is not None
             self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited())
-            if self.draft.stopped is None:  # by one of those before it
+            # Not where one of those before it stops the document, or is expected.
+            if self.draft.stopped is None and self.draft.next >= event.sequence:
                 return self._place_by_token(event, released=was is not None and was.has_waited)
         return self._wait(early, was)
 

@@ -160,7 +160,8 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     event  of a release: id of the first event that waited then, if any did
     source of a release: that event's
     upto   of a release: its number; those before it are given up, and no further ones, also where the event's handler fails
-    tried_since  of an undo: when the first of those attempts at it began of which no outcome is known; None: there is none
+    tried_since, tried_at  of an undo: when the first and the last of those attempts at it began of which no outcome is known;
+           None: there are none
     """
 
     what: Literal["release", "undo"]
@@ -171,6 +172,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""
     upto: int | None = None
     tried_since: int | None = None
+    tried_at: int | None = None
     step: Step | None = None
 
 
@@ -185,7 +187,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     branches     those that are remembered, at most `BRANCHES_MAX`
     seen         the latest events, at most the table's `memory`, oldest first
     waiting      events that came early: those with a number by it, then those without by arrival
-    retried      events that are tried again by themselves, at most twice the table's `count`
+    retried      events that are tried again by themselves, at most twice the table's `count` with a number, and as many without
     holes        numbers were given up, and the state may be behind for it
     stopped      the conflict at which the document stands still (`on_conflict: stop`), or None
     grants       SHA-256 (hex) of remediation tokens that were granted and not yet used

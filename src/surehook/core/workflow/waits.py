@@ -55,7 +55,7 @@ class QueueWaits(Placing):
                 is_before = theirs < number
             else:
                 has_move = theirs is None and not judge(self.draft, one.event).ahead
-                is_before = has_move or one.since < waiting.since
+                is_before = has_move or (one.since < waiting.since and not one.line_full)
             if is_before:
                 yield one
 

@@ -10,7 +10,7 @@ from surehook.inbox.sql.tables import events, runs
 
 
 def hasten(
-    connection: Connection, tenant: str, names: Sequence[tuple[str, str]], *, code: str, now: int
+    connection: Connection, tenant: str, names: Sequence[tuple[str, str]], *, codes: Sequence[str], now: int
 ) -> None:
     keys = [(source, tenant, event_id) for source, event_id in names]
     wanted = (
@@ -19,7 +19,7 @@ def hasten(
         .where(
             tuple_(events.c.source, events.c.tenant, events.c.event_id).in_(keys),
             runs.c.state == "accepted",
-            runs.c.error_code == code,
+            runs.c.error_code.in_(codes),
             runs.c.lease.is_(None),
             runs.c.due_at > now,
         )

@@ -207,8 +207,10 @@ class SqlTransaction(ReceiptStatements, Tries):
     def held_runs(self, key: DocumentKey, event_ids: Sequence[str]) -> list[Run]:
         return documenting.held(self.connection, key, event_ids)
 
-    def hasten(self, tenant: str, events: Sequence[tuple[str, str]], *, code: str, now: int) -> None:
-        hastening.hasten(self.connection, tenant, events, code=code, now=now)
+    def hasten(
+        self, tenant: str, events: Sequence[tuple[str, str]], *, codes: Sequence[str], now: int
+    ) -> None:
+        hastening.hasten(self.connection, tenant, events, codes=codes, now=now)
 
     def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
         return documenting.effective(self.connection, event)
