@@ -45,3 +45,9 @@ class Backoff(Struct, frozen=True):
             return None
         wait = min(self.first_s * self.factor ** min(attempts - 1, 60), self.max_s)
         return round(wait * (1 + self.jitter * fraction) * 1000)
+
+
+def for_as_long(ms: int, bounds: tuple[int, int]) -> int:
+    """Put off for as long as something has lasted, within bounds: twice as long each time, so that it costs little."""
+    least, most = bounds
+    return min(max(ms, least), most)

@@ -128,7 +128,7 @@ class DocumentBatch:
         if not self._documents.waits(key) or document is None:
             return True
         if not may_undo and self._following.undoing.handlers and is_to_be_undone(document):
-            if self._documents.may_undo_at(key) is not None:
+            if self._documents.is_too_early_to_undo(key):
                 return True
             self._documents.tries_to_undo(key)
             return False

@@ -20,6 +20,7 @@ from surehook.core import instants
 from surehook.core.verification import VerifyError
 from surehook.core.workflow.decide import Arrival, forget_attempts, undoes
 from surehook.inbox import event as events
+from surehook.inbox.backoff import for_as_long
 from surehook.inbox.document_batch import DocumentBatch
 from surehook.inbox.document_rows import document_of, out_of_line, step_of, text_of
 from surehook.inbox.document_runs import Decided
@@ -246,8 +247,7 @@ class Processor:
         workflow, document = self._following.by_type(key[0]), document_of(row.body)
         if workflow is None or document is None or (since := workflow.wake_at(document)) is None:
             return
-        least, most = AGAIN_MS
-        wake_at = now + min(max(now - since, least), most)
+        wake_at = now + for_as_long(now - since, AGAIN_MS)
         body = text_of(forget_attempts(document))
         transaction.keep_documents([structs.replace(row, body=body, wake_at=wake_at)])
         log.warning(

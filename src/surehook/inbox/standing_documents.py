@@ -20,6 +20,7 @@ from surehook.core.workflow.decide import (
     note_attempt,
     wake_at,
 )
+from surehook.inbox.backoff import for_as_long
 from surehook.inbox.document_rows import document_of, placed, text_of
 from surehook.inbox.quoting import quoted
 from surehook.inbox.undoing import AGAIN_MS
@@ -65,7 +66,7 @@ class StandingDocuments:
         at = None
         if document.stopped is None or document.words:
             since = row.updated_at if due_at is None or due_at > now else max(due_at, row.updated_at)
-            at = now + min(max(now - since, AGAIN_MS[0]), AGAIN_MS[1])
+            at = now + for_as_long(now - since, AGAIN_MS)
         self._wake[key] = at
         self._unchanged.add(key)
         return at
@@ -77,22 +78,22 @@ class StandingDocuments:
         assert document is not None
         noted, since = note_attempt(document, now)
         self._standing[key] = noted
-        self._wake[key] = max(row.wake_at or now, now + min(now - since, AGAIN_MS[1]))
+        self._wake[key] = max(row.wake_at or now, now + for_as_long(now - since, AGAIN_MS))
         if since < now:
             log.warning(
                 "%s %s: what is to be undone is tried once more; since %s each attempt has ended with its process",
                 key[0], quoted(key[2]), instants.render(since),
             )  # fmt: skip
 
-    def may_undo_at(self, key: DocumentKey) -> int | None:
-        """Return when something may be tried to undo, if that is later; then the document wakes."""
+    def is_too_early_to_undo(self, key: DocumentKey) -> bool:
+        """Tell whether nothing may be tried to undo yet; the document wakes when it may."""
         document = self._standing[key]
         assert document is not None
         at = may_try_at(document)
         if at <= self._now():
-            return None
+            return False
         self._wake[key] = at
-        return at
+        return True
 
     def failed_to_undo(self, key: DocumentKey, at: int | None) -> None:
         """Let something be undone later that could not be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from surehook.core.workflow.decide import Decision, Step
+from surehook.inbox.backoff import for_as_long
 from surehook.inbox.document_runs import Concerned, Read
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler
@@ -77,11 +78,5 @@ class StepEnds:
         """Put a run off for as long as something has lasted, at most so many milliseconds; without `since`, not at all. Its claim
         was no attempt."""
         ended, now = self._policy.end(run, "accepted", code=code, error=error), self._policy.now()
-        due_at = now if since is None else now + min(for_as_long(now - since), most)
+        due_at = now if since is None else now + min(for_as_long(now - since, LATER_MS), most)
         return structs.replace(ended, due_at=due_at, attempts=max(run.attempts - 1, 0))
-
-
-def for_as_long(ms: int, bounds: tuple[int, int] = LATER_MS) -> int:
-    """Put off for as long as it has lasted by now, so that what lasts costs little: twice as long each time."""
-    least, most = bounds
-    return min(max(ms, least), most)

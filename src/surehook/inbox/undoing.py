@@ -22,6 +22,7 @@ from msgspec import structs
 from surehook.core import ids
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.decide import Step
+from surehook.inbox.backoff import for_as_long
 from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handler_errors import bare, told
 from surehook.inbox.handlers import Handlers
@@ -78,6 +79,5 @@ class Undoing:
         """Say what failed, and when it is tried again."""
         hearing = self.handlers.fitting(run.source, run.type)
         ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told(bare(error)), handlers=hearing)
-        least, most = AGAIN_MS
         now = ends.now()
-        return structs.replace(ended, due_at=now + min(max(now - said_at, least), most))
+        return structs.replace(ended, due_at=now + for_as_long(now - said_at, AGAIN_MS))
