@@ -9,6 +9,7 @@ from surehook.inbox.rules import within
 
 WAIT_MOST_S = 30 * 86_400.0  # longer than that nobody remembers what was waited for
 ATTEMPTS_MOST = 1_000
+AGAIN_MS = (1_000, 3_600_000)  # least and most, by when a document is looked at again that could not go on
 
 # Field → least, most, unit. Sixty times a thousand-fold is a number that a float holds.
 _BOUNDS: dict[str, tuple[float, float, str]] = {
@@ -47,7 +48,7 @@ class Backoff(Struct, frozen=True):
         return round(wait * (1 + self.jitter * fraction) * 1000)
 
 
-def for_as_long(ms: int, bounds: tuple[int, int]) -> int:
+def for_as_long(ms: int, bounds: tuple[int, int] = AGAIN_MS) -> int:
     """Put off for as long as something has lasted, within bounds: twice as long each time, so that it costs little."""
     least, most = bounds
     return min(max(ms, least), most)

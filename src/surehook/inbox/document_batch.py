@@ -34,9 +34,8 @@ from surehook.core.workflow.decide import (
     WorkflowError,
     due_at,
     fitting,
-    is_to_be_undone,
-    undoes,
 )
+from surehook.core.workflow.undo_attempts import failed, is_to_be_undone, wait_ms
 from surehook.inbox.document_rows import step_of
 from surehook.inbox.document_runs import Concerned, Decided, Read, Readers
 from surehook.inbox.event import Event
@@ -361,10 +360,8 @@ class DocumentBatch:
         return None
 
     def _undo(self, key: DocumentKey, step: Step) -> None:
-        """Tell whoever undoes. The command's instant says how long it has been waited for."""
+        """Call what undoes the move of a step."""
         document = self._documents[key]
-        words = () if document is None else document.words
-        event = Arrival(id=step.event, type="", source=step.source)
-        said_at = next((word.at for word in words if undoes(word, event)), step.at)
+        assert document is not None
         hear = self._following.undoing.hear
-        hear(self._transaction, self._policy, self._events.read, key, step, said_at)
+        hear(self._transaction, self._policy, self._events.read, key, step, wait_ms(failed(document)))

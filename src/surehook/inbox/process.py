@@ -18,7 +18,8 @@ from msgspec import Struct, structs
 
 from surehook.core import instants
 from surehook.core.verification import VerifyError
-from surehook.core.workflow.decide import Arrival, forget_attempts, undoes
+from surehook.core.workflow import undo_attempts
+from surehook.core.workflow.decide import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.backoff import for_as_long
 from surehook.inbox.document_batch import DocumentBatch
@@ -33,7 +34,6 @@ from surehook.inbox.quoting import quoted
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
 from surehook.inbox.standing_documents import StandingDocuments
-from surehook.inbox.undoing import AGAIN_MS
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
@@ -231,25 +231,26 @@ class Processor:
         row = transaction.documents([found[0]])[found[0]]
         document, step = document_of(row.body), step_of(found[1])
         event = Arrival(id=step.event, type="", source=step.source)
-        words = () if document is None else document.words
-        said_at = next((word.at for word in words if undoes(word, event)), None)
-        if said_at is None:
+        if document is None or not any(undo_attempts.undoes(word, event) for word in document.words):
             return None
-        later = self._following.undoing.later(self._policy, run, error, said_at)
-        assert document is not None
-        body = text_of(forget_attempts(document))
-        transaction.keep_documents([structs.replace(row, body=body, wake_at=later.due_at)])
+        document = undo_attempts.failed(document)
+        later = self._following.undoing.later(self._policy, run, error, undo_attempts.wait_ms(document))
+        transaction.keep_documents([structs.replace(row, body=text_of(document), wake_at=later.due_at)])
         return later
 
     def put_off(self, transaction: Transaction, key: DocumentKey, error: Exception) -> None:
-        """Let a document wait that could not go on, for as long as it should have gone on by now: twice as long each time."""
+        """Let a document wait that could not go on, for as long as it should have gone on by now: twice as long each time. Where
+        something was to be undone, an attempt at that has failed."""
         row, now = transaction.documents([key])[key], self._policy.now()
         workflow, document = self._following.by_type(key[0]), document_of(row.body)
         if workflow is None or document is None or (since := workflow.wake_at(document)) is None:
             return
-        wake_at = now + for_as_long(now - since, AGAIN_MS)
-        body = text_of(forget_attempts(document))
-        transaction.keep_documents([structs.replace(row, body=body, wake_at=wake_at)])
+        wait_ms = for_as_long(now - since)
+        if undo_attempts.is_to_be_undone(document):
+            document = undo_attempts.failed(document)
+            wait_ms = undo_attempts.wait_ms(document)
+        wake_at = now + wait_ms
+        transaction.keep_documents([structs.replace(row, body=text_of(document), wake_at=wake_at)])
         log.warning(
             "%s %s cannot go on, and is put off until %s: %s: %s",
             key[0], quoted(key[2]), instants.render(wake_at), type(error).__name__, error,

@@ -110,9 +110,9 @@ class ResultPolicy:
         now = self.now()
         final = all(one.final for one in called.handlers)
         ended = self.end(run, "finalized" if final else "processed", handlers=called.handlers)
-        return structs.replace(
-            ended, processed_at=now, finalized_at=now if final else None, result_sha256=called.sha256
-        )
+        ended.processed_at, ended.finalized_at = now, now if final else None
+        ended.result_sha256 = called.sha256
+        return ended
 
     def failed_with(self, run: Run, error: Exception, code: str = "handler_failed") -> Settlement:
         """End a run whose handler chose another outcome, or failed."""

@@ -8,22 +8,19 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from surehook.core import instants
+from surehook.core.workflow import undo_attempts
 from surehook.core.workflow.decide import (
     Arrival,
     Decision,
     Document,
     Table,
     WorkflowError,
-    forget_attempts,
     leave,
-    may_try_at,
-    note_attempt,
     wake_at,
 )
 from surehook.inbox.backoff import for_as_long
 from surehook.inbox.document_rows import document_of, placed, text_of
 from surehook.inbox.quoting import quoted
-from surehook.inbox.undoing import AGAIN_MS
 from surehook.ports.inbox import DocumentRow
 from surehook.ports.inbox_runs import DocumentKey, Run
 
@@ -66,31 +63,31 @@ class StandingDocuments:
         at = None
         if document.stopped is None or document.words:
             since = row.updated_at if due_at is None or due_at > now else max(due_at, row.updated_at)
-            at = now + for_as_long(now - since, AGAIN_MS)
+            at = now + for_as_long(now - since)
         self._wake[key] = at
         self._unchanged.add(key)
         return at
 
     def tries_to_undo(self, key: DocumentKey) -> None:
         """Note that an attempt begins to undo something of a document. Where it ends its process, nobody notes its outcome: it is
-        tried again after a lease, then for as long as that has happened, an hour at most."""
+        tried again after a lease, and after the wait of its attempts."""
         document, row, now = self._standing[key], self._rows[key], self._now()
         assert document is not None
-        noted, since = note_attempt(document, now)
-        self._standing[key] = noted
-        self._wake[key] = max(row.wake_at or now, now + for_as_long(now - since, AGAIN_MS))
-        if since < now:
+        self._standing[key] = noted = undo_attempts.begun(document, now)
+        self._wake[key] = max(row.wake_at or now, now + undo_attempts.wait_ms(noted))
+        if (before := undo_attempts.without_outcome(document)) is not None:
             log.warning(
-                "%s %s: what is to be undone is tried once more; since %s each attempt has ended with its process",
-                key[0], quoted(key[2]), instants.render(since),
+                "%s %s: what is to be undone is tried once more; the attempt of %s had no outcome: its process or its database"
+                " went away", key[0], quoted(key[2]), instants.render(before),
             )  # fmt: skip
 
     def is_too_early_to_undo(self, key: DocumentKey) -> bool:
         """Tell whether nothing may be tried to undo yet; the document wakes when it may."""
         document = self._standing[key]
         assert document is not None
-        at = may_try_at(document)
-        if at <= self._now():
+        now = self._now()
+        at = undo_attempts.may_try_at(document, now)
+        if at <= now:
             return False
         self._wake[key] = at
         return True
@@ -99,7 +96,7 @@ class StandingDocuments:
         """Let something be undone later that could not be."""
         document = self._standing[key]
         assert document is not None
-        self._standing[key], self._wake[key] = forget_attempts(document), at
+        self._standing[key], self._wake[key] = undo_attempts.failed(document), at
 
     def leaves(
         self, table: Table, key: DocumentKey, run: Run, *, back_at: int | None, released: bool = False

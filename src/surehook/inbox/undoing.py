@@ -9,7 +9,8 @@ document goes back and what they do are one commit. Of a move that stays (`not_u
 
 If one fails, nothing of the decision stands: the document keeps what was said of it, waits, and is looked at again. Its events
 wait from the moment the event was rejected, and their attempts are not counted. That goes on for as long as it fails, an hour
-apart in the end, since to go on without it would leave standing what the document says has not happened.
+apart in the end (core/workflow/undo_attempts.py), since to go on without it would leave standing what the document says has
+not happened.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from msgspec import structs
 from surehook.core import ids
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.decide import Step
-from surehook.inbox.backoff import for_as_long
 from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handler_errors import bare, told
 from surehook.inbox.handlers import Handlers
@@ -33,7 +33,6 @@ from surehook.ports.inbox_runs import DocumentKey, Run
 log = logging.getLogger("surehook.inbox")
 
 UNDO_FAILED = "undo_failed"
-AGAIN_MS = (1_000, 3_600_000)  # first and longest wait: as long as it has been since the word was said
 
 
 class UndoFailed(SurehookError):
@@ -57,9 +56,10 @@ class Undoing:
         read: Callable[[Run], Event],
         key: DocumentKey,
         step: Step,
-        said_at: int,
+        wait_ms: int,
     ) -> None:
-        """Call the functions that fit the event of a move that is taken back; it was rejected at `said_at`. Raises UndoFailed."""
+        """Call the functions that fit the event of a move that is taken back. Raises UndoFailed: they are called again after
+        `wait_ms` milliseconds."""
         if step.rule != "undone" or not self.handlers:
             return
         run = transaction.moved_by(key, step.event, step.source)
@@ -73,11 +73,10 @@ class Undoing:
         except StoreError:
             raise
         except Exception as error:
-            raise UndoFailed(run, self.later(ends, run, error, said_at)) from error
+            raise UndoFailed(run, self.later(ends, run, error, wait_ms)) from error
 
-    def later(self, ends: ResultPolicy, run: Run, error: Exception, said_at: int) -> Settlement:
+    def later(self, ends: ResultPolicy, run: Run, error: Exception, wait_ms: int) -> Settlement:
         """Say what failed, and when it is tried again."""
         hearing = self.handlers.fitting(run.source, run.type)
         ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told(bare(error)), handlers=hearing)
-        now = ends.now()
-        return structs.replace(ended, due_at=now + for_as_long(now - said_at, AGAIN_MS))
+        return structs.replace(ended, due_at=ends.now() + wait_ms)

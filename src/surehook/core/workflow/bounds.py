@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from surehook.core.workflow.rules import judge
 from surehook.core.workflow.table_values import Order
+from surehook.core.workflow.undo_attempts import is_to_be_undone
 from surehook.core.workflow.values import Arrival, Document, Retried, Step, Waiting
 from surehook.core.workflow.waits import QueueWaits
 
@@ -68,7 +69,7 @@ def kept_in_mind(order: Order, retried: Iterable[Retried], one: Retried) -> list
 def fitting(order: Order, document: Document) -> list[Arrival]:
     """List the events that were handed back and for which there is room by now, the lowest numbers first."""
     back = [one.event for one in document.retried if one.line_full]
-    if not back or any(word.what == "undo" for word in document.words):  # that comes first
+    if not back or is_to_be_undone(document):  # that comes first
         return []
     standing = [one.event for one in document.waiting if one.event.sequence is not None]
     places = max(0, order.count - (len(document.waiting) - len(standing)))

@@ -26,6 +26,7 @@ from surehook.core.workflow.draft import find_seen, token_digest
 from surehook.core.workflow.queue import Turn
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.table_values import SUREHOOK, Fields, Order, Parties
+from surehook.core.workflow.undo_attempts import undoes
 from surehook.core.workflow.values import (
     RULES,
     VERDICTS,
@@ -67,17 +68,12 @@ __all__ = [
     "decide",
     "due_at",
     "fitting",
-    "forget_attempts",
     "grant",
     "granted",
-    "is_to_be_undone",
     "is_undone",
     "leave",
-    "may_try_at",
-    "note_attempt",
     "put_off",
     "release",
-    "undoes",
     "wake_at",
 ]
 
@@ -202,42 +198,6 @@ def is_undone(document: Document, event_id: str, source: str = "") -> bool:
     gone = Arrival(id=event_id, type="", source=source)
     seen = find_seen({one.digest: one for one in document.seen}, event_id, source)
     return (seen is not None and seen.undone) or any(undoes(word, gone) for word in document.words)
-
-
-def is_to_be_undone(document: Document) -> bool:
-    """Tell whether a move is about to be taken back: that comes before anything else."""
-    return any(word.what == "undo" for word in document.words)
-
-
-def note_attempt(document: Document, now: int) -> tuple[Document, int]:
-    """Note that an attempt begins to undo what is to be undone, and since when such attempts have had no outcome."""
-    since = min((one.tried_since for one in document.words if one.tried_since is not None), default=now)
-    return _with_attempts(document, since, now), since
-
-
-def may_try_at(document: Document) -> int:
-    """From when something may be tried to undo, Unix milliseconds: not before the last attempts have lasted once more."""
-    tried = ((one.tried_at, one.tried_since) for one in document.words)
-    return max((2 * at - since for at, since in tried if at is not None and since is not None), default=0)
-
-
-def forget_attempts(document: Document) -> Document:
-    """Note that the last attempt has had an outcome: it failed."""
-    return _with_attempts(document, None, None)
-
-
-def _with_attempts(document: Document, since: int | None, at: int | None) -> Document:
-    words = tuple(
-        structs.replace(one, tried_since=since, tried_at=at) if one.what == "undo" else one
-        for one in document.words
-    )
-    return structs.replace(document, words=words)
-
-
-def undoes(word: OperatorCommand, event: Arrival) -> bool:
-    """Tell whether a command takes back the move of this event."""
-    step = word.step
-    return step is not None and event.is_same(Arrival(id=step.event, type="", source=step.source))
 
 
 def grant(document: Document, token: str) -> Document:

@@ -113,16 +113,17 @@ class Draft:
 
     def knows(self, event: Arrival) -> bool:
         """Tell whether this event was handed in before, is waiting, or is the one the document has stopped at."""
-        return (
-            find_seen(self.seen, event.id, event.source) is not None
-            or any(one.event.is_same(event) for one in self.waiting)
-            or (self.stopped is not None and self.stopped.is_same(event))
-        )
+        return self.seen_of(event) is not None or self.holds(event)
 
-    def is_undone(self, event: Arrival) -> bool:
-        """Tell whether this event's move was taken back, so that it may have effect once more."""
-        seen = find_seen(self.seen, event.id, event.source)
-        return seen is not None and seen.undone
+    def seen_of(self, event: Arrival) -> Seen | None:
+        """Find what is remembered of an event."""
+        return find_seen(self.seen, event.id, event.source)
+
+    def holds(self, event: Arrival) -> bool:
+        """Tell whether this event is waiting, or is the one the document has stopped at."""
+        return any(one.event.is_same(event) for one in self.waiting) or (
+            self.stopped is not None and self.stopped.is_same(event)
+        )
 
     def remember(
         self, event: Arrival, *, number: int | None, branch: int | None = None, undone: bool = False

@@ -151,9 +151,10 @@ class Turn(QueueBounds):
     def _take(self, event: Arrival, was: Retried | None) -> Step:
         """`was`: what was kept of it, where it had waited and was tried again by itself."""
         draft, number, released = self.draft, event.sequence, was is not None and was.has_waited
-        if draft.is_undone(event):
+        seen = draft.seen_of(event)
+        if seen is not None and seen.undone:  # it may have effect once more
             return self._place_again(event)
-        if draft.knows(event):
+        if seen is not None or draft.holds(event):
             return self._say(event, "duplicate", "repeat", f"{event.id} was handed in before")
         if self.order.mode == "free" and was is None and draft.waiting:  # by another table: they came before
             return self._wait(Waiting(event, self._arrival()), was)

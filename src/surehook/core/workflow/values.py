@@ -160,8 +160,8 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     event  of a release: id of the first event that waited then, if any did
     source of a release: that event's
     upto   of a release: its number; those before it are given up, and no further ones, also where the event's handler fails
-    tried_since, tried_at  of an undo: when the first and the last of those attempts at it began of which no outcome is known;
-           None: there are none
+    tries  of an undo: attempts at it (undo_attempts.py)
+    tried_at  of an undo: when the last attempt began, while nothing is known of its outcome; else None
     """
 
     what: Literal["release", "undo"]
@@ -171,7 +171,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     event: str | None = None
     source: str = ""
     upto: int | None = None
-    tried_since: int | None = None
+    tries: int = 0
     tried_at: int | None = None
     step: Step | None = None
 

@@ -7,15 +7,15 @@ there already the database says so, the transaction is given up, and the same ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from sqlalchemy import Connection, select, tuple_
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from surehook.inbox.sql.bulk import Row, Rows, insert_rows
 from surehook.inbox.sql.idle_timeout import StoreBounds
-from surehook.inbox.sql.tables import conflicts, events, requests, runs
+from surehook.inbox.sql.keyed import Keyed
+from surehook.inbox.sql.tables import EVENT_KEY, conflicts, events, requests, runs
 from surehook.ports.inbox import Clash, Stored, StoredEvent, StoredRequest
 
 _EVENT = (
@@ -28,7 +28,7 @@ _CONFLICT = ("id", "event", "body_sha256", "request", "received_at")
 
 Standing = dict[tuple[str, str, str], tuple[bytes, bytes]]  # key → id and hash of the event that stands
 
-LOOK = 200  # keys in one SELECT: three parameters each, below the 999 of old SQLite builds
+_KNOWN = Keyed(EVENT_KEY, lambda given: select(*EVENT_KEY, events.c.id, events.c.body_sha256).where(given))
 # Other bodies kept for one event: a sender that never repeats itself must not fill the disk.
 CONFLICTS_PER_EVENT = 10
 
@@ -71,18 +71,10 @@ def persist(
 
 def _look(connection: Connection, given: Sequence[StoredRequest]) -> Standing:
     keys = sorted({event.key for request in given for event in request.events})
-    columns = (events.c.source, events.c.tenant, events.c.event_id)
     found: Standing = {}
-    for some in _portions(keys):
-        wanted = select(*columns, events.c.id, events.c.body_sha256).where(tuple_(*columns).in_(some))
-        for source, tenant, event_id, id_, sha256 in connection.execute(wanted):
-            found[(source, tenant, event_id)] = (bytes(id_), bytes(sha256))
+    for source, tenant, event_id, id_, sha256 in _KNOWN.rows(connection, keys):
+        found[(source, tenant, event_id)] = (bytes(id_), bytes(sha256))
     return found
-
-
-def _portions(keys: list[Any]) -> Iterator[list[object]]:
-    for at in range(0, len(keys), LOOK):
-        yield keys[at : at + LOOK]
 
 
 def _conflicting(

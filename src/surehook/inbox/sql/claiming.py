@@ -24,13 +24,14 @@ from sqlalchemy import (
     cast,
     delete,
     func,
+    literal,
     select,
     update,
 )
 
 from surehook.inbox.sql.bulk import ARRAYS, WRITTEN, byte_array
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
-from surehook.inbox.sql.tables import ATTEMPTS_MOST, documents, events, requests, runs
+from surehook.inbox.sql.tables import ATTEMPTS_MOST, ID_BYTES, documents, events, followed, requests, runs
 from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
@@ -80,7 +81,12 @@ class _OfRuns:
         self.mine_bound = self.mine.add_columns(BY_THE_WAY)
 
 
-# One parameter for each id is written into the statement anew each time, which costs more than a row does.
+# One parameter for each id is written into the statement anew each time, which costs more than a row does. SQLite has no arrays:
+# it takes the ids one after another in one value.
+_IDS = bindparam("ids", type_=LargeBinary)
+_at = select(literal(1).label("at")).cte("places", recursive=True)
+_at = _at.union_all(select(_at.c.at + ID_BYTES).where(_at.c.at + ID_BYTES < func.length(_IDS)))
+_IN_BYTES = _OfRuns(runs.c.id.in_(select(func.substr(_IDS, _at.c.at, ID_BYTES))), b"".join)
 _IN_LIST = _OfRuns(runs.c.id.in_(bindparam("ids", expanding=True)))
 _IN_ARRAY = _OfRuns(runs.c.id == any_(bindparam("ids", type_=ARRAY(LargeBinary))))
 _IN_TEXT = _OfRuns(runs.c.id == any_(cast(bindparam("ids", type_=Text), ARRAY(LargeBinary))), byte_array)
@@ -89,6 +95,8 @@ _IN_TEXT = _OfRuns(runs.c.id == any_(cast(bindparam("ids", type_=Text), ARRAY(La
 def _of_runs(connection: Connection) -> _OfRuns:
     if connection.dialect.driver == WRITTEN:
         return _IN_TEXT
+    if connection.dialect.name == "sqlite":
+        return _IN_BYTES
     return _IN_ARRAY if connection.dialect.driver in ARRAYS else _IN_LIST
 
 
@@ -99,8 +107,11 @@ _NEXT = (
     .limit(1)
 )
 _FIRST = select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))
-_FIRST_WAKE = select(func.min(documents.c.wake_at)).where(
-    documents.c.wake_at.is_not(None), documents.c.document_type.in_(bindparam("types", expanding=True))
+_FIRST_WAKE = (
+    select(documents.c.wake_at)
+    .where(documents.c.wake_at.is_not(None), followed())
+    .order_by(documents.c.wake_at)
+    .limit(1)
 )
 
 

@@ -3,7 +3,6 @@ and there are two an event."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection
@@ -22,8 +21,11 @@ def say(connection: Connection, statement: str) -> None:
             driver: Any = own.driver_connection
             await_only(driver.execute(statement))
             return
-        with closing(own.cursor()) as cursor:
+        cursor = own.cursor()
+        try:
             cursor.execute(statement)
+        finally:
+            cursor.close()
     except dialect.loaded_dbapi.Error as error:
         is_lost = dialect.is_disconnect(error, own.dbapi_connection, None)
         if is_lost:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, Connection, Integer, Text, and_, bindparam, func, insert, select, true, tuple_
+from sqlalchemy import Connection, Integer, and_, bindparam, func, insert, select, true
 from sqlalchemy.dialects import postgresql, sqlite
 
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
-from surehook.inbox.sql.tables import documents, events, runs, steps, stopped
+from surehook.inbox.sql.keyed import Keyed
+from surehook.inbox.sql.tables import documents, events, followed, runs, steps, stopped
 from surehook.ports.inbox import DocumentRow, HeldRun, StepRow
 from surehook.ports.inbox_runs import DocumentKey, Run
 
@@ -23,14 +24,34 @@ _NEW = (*_KEY_NAMES, "state", "updated_at")
 _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body")
 
 _ROWS = select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
-_GIVEN = select(*(func.unnest(bindparam(name, type_=ARRAY(Text))) for name in _KEY_NAMES))
-_LOCKED = _ROWS.where(tuple_(*_KEY).in_(_GIVEN)).order_by(*_KEY).with_for_update(of=documents)
+_STANDING = Keyed(_KEY, lambda given: _ROWS.where(given).order_by(*_KEY))
+_LOCKED = Keyed(_KEY, lambda given: _ROWS.where(given).order_by(*_KEY).with_for_update(of=documents))
+_ASLEEP = Keyed(
+    _KEY,
+    lambda given: (
+        select(*_KEY)
+        .where(given, documents.c.wake_at.is_not(None))
+        .with_for_update(skip_locked=True, of=documents)
+    ),
+)
+_NOT_DUE = Keyed(
+    _KEY,
+    lambda given: (
+        select(*_KEY)
+        .where(
+            given,
+            documents.c.body.is_not(None),
+            documents.c.wake_at.is_(None) | (documents.c.wake_at > bindparam("now")),
+        )
+        .with_for_update(skip_locked=True, of=documents)
+    ),
+)
 
 _WAKING = (
     select(*_KEY, documents.c.wake_at)
     .where(
         documents.c.wake_at <= bindparam("now"),
-        documents.c.document_type.in_(bindparam("types", expanding=True)),
+        followed(),
     )
     .order_by(documents.c.wake_at)
     .limit(bindparam("most", type_=Integer))
@@ -68,25 +89,17 @@ def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[Document
         return {}
     if connection.dialect.driver in ARRAYS:
         insert_missing(connection, Rows(documents, _NEW, [(*key, "", 0) for key in ordered]))
-        found = connection.execute(
-            _LOCKED, dict(zip(_KEY_NAMES, map(list, zip(*ordered, strict=True)), strict=True))
-        )
     else:
         rows = [dict(zip(_NEW, (*key, "", 0), strict=True)) for key in ordered]
         connection.execute(_unless_there(connection.dialect.name), rows)
-        found = connection.execute(_of_keys(ordered).with_for_update())
-    return {row.key: row for row in map(_row, found)}
+    return {row.key: row for row in map(_row, _LOCKED.rows(connection, ordered))}
 
 
 def standing(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
     """Return what `locked` would, without locking anything or making what is missing."""
     ordered = sorted(set(keys))
-    found = {row.key: row for row in map(_row, connection.execute(_of_keys(ordered)))}
+    found = {row.key: row for row in map(_row, _STANDING.rows(connection, ordered))}
     return {key: found.get(key) or DocumentRow(key=key, body=None, state="") for key in ordered}
-
-
-def _of_keys(keys: Sequence[DocumentKey]) -> Any:
-    return _ROWS.where(tuple_(*_KEY).in_(keys)).order_by(*_KEY)
 
 
 def _unless_there(dialect: str) -> Any:
@@ -206,8 +219,7 @@ def leased(
 
 
 def wake_again(connection: Connection, instants: Mapping[DocumentKey, int]) -> None:
-    wanted = select(*_KEY).where(tuple_(*_KEY).in_(list(instants)), documents.c.wake_at.is_not(None))
-    found = [tuple(key) for key in connection.execute(wanted.with_for_update(skip_locked=True))]
+    found = [tuple(key) for key in _ASLEEP.rows(connection, list(instants))]
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(instants[key], *key) for key in found])
 
 
@@ -231,12 +243,7 @@ def held_after(connection: Connection, after: bytes, *, limit: int) -> list[Held
 
 
 def wake(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
-    wanted = select(*_KEY).where(
-        tuple_(*_KEY).in_(keys),
-        documents.c.body.is_not(None),
-        documents.c.wake_at.is_(None) | (documents.c.wake_at > now),
-    )
-    found = connection.execute(wanted.with_for_update(skip_locked=True)).all()
+    found = _NOT_DUE.rows(connection, keys, now=now)
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now, *key) for key in found])
 
 
@@ -258,6 +265,9 @@ def history(
     wanted = [documents.c.document == document, documents.c.tenant == tenant]
     if document_type is not None:
         wanted.append(documents.c.document_type == document_type)
+    else:  # the documents' own index begins with their type
+        journals = select(steps.c.document_type).where(steps.c.document == document, steps.c.tenant == tenant)
+        wanted.append(documents.c.document_type.in_(journals))
     rows = connection.execute(_ROWS.where(*wanted, documents.c.body.is_not(None)).order_by(*_KEY)).all()
     return [(row, _last_steps(connection, row.key, limit)) for row in map(_row, rows)]
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Index,
     Integer,
     LargeBinary,
@@ -32,12 +33,14 @@ from sqlalchemy import (
     Text,
     TextClause,
     UniqueConstraint,
+    bindparam,
     text,
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeEngine
 
 PREFIX = "surehook_inbox_"
+ID_BYTES = 16  # of an event, a run, a request
 NAME_CHARS = 64  # of a source
 TENANT_CHARS = 128
 ID_CHARS = 255  # of an event id, as verification lets them through
@@ -67,7 +70,7 @@ _OPTIONS: Any = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_ro
 requests = Table(
     PREFIX + "requests",
     metadata,
-    Column("id", _binary(16), primary_key=True),
+    Column("id", _binary(ID_BYTES), primary_key=True),
     Column("source", _exact(NAME_CHARS), nullable=False),
     Column("received_at", BigInteger, nullable=False),
     Column("url", _TEXT),
@@ -79,13 +82,13 @@ requests = Table(
 events = Table(
     PREFIX + "events",
     metadata,
-    Column("id", _binary(16), primary_key=True),
+    Column("id", _binary(ID_BYTES), primary_key=True),
     Column("source", _exact(NAME_CHARS), nullable=False),
     Column("tenant", _exact(TENANT_CHARS), nullable=False),
     Column("event_id", _exact(ID_CHARS), nullable=False),
     Column("type", _exact(ID_CHARS)),
     Column("body_sha256", _binary(32), nullable=False),
-    Column("request", _binary(16), nullable=False),
+    Column("request", _binary(ID_BYTES), nullable=False),
     Column("item", Integer),
     Column("received_at", BigInteger, nullable=False),
     Column("occurred_at", BigInteger),
@@ -101,15 +104,15 @@ events = Table(
 runs = Table(
     PREFIX + "runs",
     metadata,
-    Column("id", _binary(16), primary_key=True),
-    Column("event", _binary(16), nullable=False),
+    Column("id", _binary(ID_BYTES), primary_key=True),
+    Column("event", _binary(ID_BYTES), nullable=False),
     Column("number", Integer, nullable=False),
     Column("reason", String(TEXT_CHARS)),
     Column("state", String(16), nullable=False),
     Column("attempts", SmallInteger, nullable=False),
     # When a worker may take it: at once, after a failure's wait, or when the lease lapses. Nothing to do: NULL.
     Column("due_at", BigInteger),
-    Column("lease", _binary(16)),
+    Column("lease", _binary(ID_BYTES)),
     Column("accepted_at", BigInteger, nullable=False),
     Column("processed_at", BigInteger),
     Column("finalized_at", BigInteger),
@@ -122,14 +125,15 @@ runs = Table(
     UniqueConstraint("event", "number", name=PREFIX + "runs_numbered"),
     **_OPTIONS,
 )
+EVENT_KEY = (events.c.source, events.c.tenant, events.c.event_id)
 
 conflicts = Table(
     PREFIX + "conflicts",
     metadata,
-    Column("id", _binary(16), primary_key=True),
-    Column("event", _binary(16), nullable=False),
+    Column("id", _binary(ID_BYTES), primary_key=True),
+    Column("event", _binary(ID_BYTES), nullable=False),
     Column("body_sha256", _binary(32), nullable=False),
-    Column("request", _binary(16), nullable=False),
+    Column("request", _binary(ID_BYTES), nullable=False),
     Column("received_at", BigInteger, nullable=False),
     UniqueConstraint("event", "body_sha256", name=PREFIX + "conflicts_once"),
     **_OPTIONS,
@@ -151,11 +155,11 @@ documents = Table(
 steps = Table(
     PREFIX + "steps",
     metadata,
-    Column("id", _binary(16), primary_key=True),
+    Column("id", _binary(ID_BYTES), primary_key=True),
     Column("document_type", _exact(TENANT_CHARS), nullable=False),
     Column("tenant", _exact(TENANT_CHARS), nullable=False),
     Column("document", _exact(ID_CHARS), nullable=False),
-    Column("event", _binary(16)),
+    Column("event", _binary(ID_BYTES)),
     Column("event_id", _exact(ID_CHARS), nullable=False),
     Column("verdict", String(16), nullable=False),
     Column("decided_at", BigInteger, nullable=False),
@@ -166,7 +170,7 @@ steps = Table(
 receipts = Table(
     PREFIX + "receipts",
     metadata,
-    Column("event", _binary(16), primary_key=True),
+    Column("event", _binary(ID_BYTES), primary_key=True),
     Column("source", _exact(NAME_CHARS), nullable=False),
     # The sender's ids, as it wrote them.
     Column("event_id", _exact(ID_CHARS), nullable=False),
@@ -175,7 +179,7 @@ receipts = Table(
     Column("word", _TEXT, nullable=False),
     # When it is to be told, for the first time or again. Told: NULL.
     Column("due_at", BigInteger),
-    Column("lease", _binary(16)),
+    Column("lease", _binary(ID_BYTES)),
     Column("attempts", Integer, nullable=False),
     **_OPTIONS,
 )
@@ -183,7 +187,7 @@ receipts = Table(
 tries = Table(
     PREFIX + "tries",
     metadata,
-    Column("event", _binary(16), primary_key=True),
+    Column("event", _binary(ID_BYTES), primary_key=True),
     Column("at", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("attempt", SmallInteger, primary_key=True, autoincrement=False),
@@ -208,6 +212,14 @@ Index(PREFIX + "runs_stopped", runs.c.state, runs.c.id, sqlite_where=stopped(), 
 Index(PREFIX + "requests_received", requests.c.received_at)
 Index(PREFIX + "events_received", events.c.received_at)
 _waits = documents.c.wake_at.is_not(None)
+
+
+def followed() -> ColumnElement[bool]:
+    """The document is of one of the types that are the value `types`. Not by the primary key, which begins with the type: what is
+    due would be looked for among all documents."""
+    return documents.c.document_type.concat("").in_(bindparam("types", expanding=True))
+
+
 Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
 Index(PREFIX + "steps_of", steps.c.document, steps.c.document_type, steps.c.tenant, steps.c.id)
 Index(PREFIX + "steps_event", steps.c.event)
