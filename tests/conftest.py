@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import servers
 from tests.budget import examples
+from tests.planted import PlantedCopy
 from tests.servers import Missing, Postgres, Rabbits, Redis, folder
 
 # Properties are tried without a stopwatch: the machine may be busy, and slowness is measured elsewhere.
@@ -98,6 +99,12 @@ def _own_garbage() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()  # what lives now lives to the end as a rule: the next collection need not walk it again
+
+
+@pytest.fixture(scope="session")
+def planted_copy(tmp_path_factory: pytest.TempPathFactory) -> PlantedCopy:
+    """A copy of the sources to plant bugs in, for one test at a time."""
+    return PlantedCopy(tmp_path_factory.mktemp("planted"))
 
 
 @pytest.fixture(scope="session")

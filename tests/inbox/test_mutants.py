@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from lab import ROOT
+from tests.planted import PlantedCopy
+
 TESTS_S = 120.0  # one test in a fresh process, on a busy machine
 
 # file, the line as it is, the line with the bug, the test that finds it
@@ -22,6 +21,14 @@ PLANTED = {
     "a leased run is still due": (
         "sql/claiming.py", '"until": now + lease_ms', '"until": now',
         "test_inbox.py::test_what_is_leased_is_nobody_elses_until_the_lease_lapses",
+    ),
+    "what is due is looked for among all documents": (
+        "sql/tables.py", 'document_type.concat("")', "document_type",
+        "test_no_scans.py::test_nothing_that_accepts_or_works_reads_a_table_from_end_to_end",
+    ),
+    "keys of several columns are looked for in the whole table": (
+        "sql/keyed.py", 'if dialect.name == "sqlite":', "if False:",
+        "test_no_scans.py::test_nothing_that_accepts_or_works_reads_a_table_from_end_to_end",
     ),
     "another body under a known id is taken for a repeat": (
         "sql/arriving.py", "elif found[1] == event.body_sha256:", "elif found[1]:",
@@ -192,15 +199,21 @@ PLANTED = {
 }  # fmt: skip
 
 
-def found(source: Path, test: str) -> bool:
-    """Whether a test fails with the product of this folder, on SQLite with blocking handlers."""
+def found(copy: PlantedCopy, test: str) -> bool:
+    """Whether a test fails with the product of this copy, on SQLite with blocking handlers."""
     name = test.rpartition("::")[2]
     command = [
-        sys.executable, "-m", "pytest", "-q", "-x", f"tests/inbox/{test}", "-k", f"{name} and sqlite and sync and not async",
+        sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:schemathesis", f"tests/inbox/{test}",
+        "-k", f"{name} and sqlite and sync and not async",
     ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(source)}
     ended = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TESTS_S, check=False
+        command,
+        cwd=ROOT,
+        env=copy.environment(),
+        capture_output=True,
+        text=True,
+        timeout=TESTS_S,
+        check=False,
     )
     assert ended.returncode in (0, 1), ended.stdout[-3_000:]
     return ended.returncode == 1
@@ -208,17 +221,15 @@ def found(source: Path, test: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", PLANTED)
-def test_a_planted_bug_is_found(bug, tmp_path):
+def test_a_planted_bug_is_found(bug, planted_copy):
     file, right, wrong, test = PLANTED[bug]
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    place = tmp_path / "src" / "surehook" / "inbox" / file
-    text = place.read_text()
+    name = f"src/surehook/inbox/{file}"
+    text = (ROOT / name).read_text()
     assert right in text, "the line has changed: renew the bug"
-    place.write_text(text.replace(right, wrong))
-    assert found(tmp_path / "src", test)
+    with planted_copy.changed({name: text.replace(right, wrong)}):
+        assert found(planted_copy, test)
 
 
 @pytest.mark.slow
-def test_without_a_bug_nothing_is_found(tmp_path):
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    assert not found(tmp_path / "src", PLANTED["later counts as an attempt"][3])
+def test_without_a_bug_nothing_is_found(planted_copy):
+    assert not found(planted_copy, PLANTED["later counts as an attempt"][3])

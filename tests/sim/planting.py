@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,7 @@ from msgspec import Struct
 
 from lab import ROOT
 from lab.sim.campaign import cores
+from tests.planted import PlantedCopy
 
 PATCHES = Path(__file__).parent / "mutants"
 SEEDS = 50  # within which each planted bug must be found
@@ -86,24 +85,21 @@ def _read(path: Path) -> Mutant:
     )
 
 
-def hunt(mutant: Mutant, folder: Path, *, seeds: int = SEEDS, hinted: bool = True) -> Hunt:
-    """Plant the bug in a copy of the sources under `folder` and run worlds from 0 on until one finds it."""
-    for name in ("src/surehook", "lab"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "records"))
-    apply(mutant.patch, folder)
+def hunt(mutant: Mutant, copy: PlantedCopy, *, seeds: int = SEEDS, hinted: bool = True) -> Hunt:
+    """Plant the bug in a copy of the sources and run worlds from 0 on until one finds it."""
     hint = mutant.world if hinted else -1
     told = (
         str(seeds), str(hint), mutant.ledger, str(mutant.nodes), mutant.inbox, mutant.broker,
     )  # fmt: skip
-    ran = subprocess.run(
-        [sys.executable, "-c", _HUNT, *told],
-        env=os.environ
-        | {"PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}", "PYTHONDONTWRITEBYTECODE": "1"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    with copy.changed(applied(mutant.patch)):
+        ran = subprocess.run(
+            [sys.executable, "-c", _HUNT, *told],
+            env=copy.environment(),
+            cwd=copy.folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
     assert ran.returncode == 0, f"the hunt itself failed:\n{ran.stderr[-2000:]}"
     return Hunt(**json.loads(ran.stdout.splitlines()[-1]))
 
@@ -114,20 +110,21 @@ def touched(patch: str) -> list[str]:
     return [name if name.startswith("lab/") else f"src/surehook/{name}" for name in named]
 
 
-def apply(patch: str, checkout: Path) -> None:
-    """Apply a unified diff to the files of a checkout. A hunk must fit in exactly one place."""
+def applied(patch: str) -> dict[str, str]:
+    """Make the texts, by name, that a unified diff makes of the files of the checkout. A hunk must fit in exactly one place."""
+    texts = {}
     for part, name in zip(re.split(r"^--- ", patch, flags=re.MULTILINE)[1:], touched(patch), strict=True):
         _, *hunks = re.split(r"^@@.*@@.*\n", part, flags=re.MULTILINE)
-        path = checkout / name
-        text = path.read_text()
-        assert hunks, f"no hunk of {path.name} was read"
+        text = (ROOT / name).read_text()
+        assert hunks, f"no hunk of {name} was read"
         for hunk in hunks:
             lines = hunk.splitlines(keepends=True)
             before = "".join(line[1:] for line in lines if line[0] in " -")
             after = "".join(line[1:] for line in lines if line[0] in " +")
-            assert text.count(before) == 1, f"a hunk of {path.name} fits {text.count(before)} times:\n{hunk}"
+            assert text.count(before) == 1, f"a hunk of {name} fits {text.count(before)} times:\n{hunk}"
             text = text.replace(before, after)
-        path.write_text(text)
+        texts[name] = text
+    return texts
 
 
 def main(args: list[str]) -> int:
@@ -153,7 +150,7 @@ def main(args: list[str]) -> int:
 
 def _hunted(mutant: Mutant) -> Hunt:
     with tempfile.TemporaryDirectory() as folder:
-        return hunt(mutant, Path(folder), hinted=False)
+        return hunt(mutant, PlantedCopy(Path(folder)), hinted=False)
 
 
 def _write_down(mutant: Mutant, found: Hunt) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
-from lab import ROOT
-from tests.sim.planting import SEEDS, Mutant, apply, hunt, mutants, touched
+from tests.planted import PlantedCopy
+from tests.sim.planting import SEEDS, Mutant, applied, hunt, mutants
 
 MUTANTS = mutants()
 
@@ -18,27 +15,24 @@ def test_there_are_at_least_ten():
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_planted_bug_fits_the_sources(mutant: Mutant, tmp_path: Path):
-    for name in touched(mutant.patch):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    apply(mutant.patch, tmp_path)
-    for path in tmp_path.rglob("*.py"):
-        compile(path.read_text(), str(path), "exec")
+def test_a_planted_bug_fits_the_sources(mutant: Mutant):
+    for name, text in applied(mutant.patch).items():
+        if name.endswith(".py"):
+            compile(text, name, "exec")
 
 
 @pytest.mark.parametrize("name", ["inbox-answered-before-commit", "inbox-no-dedupe"])
 def test_a_planted_bug_of_the_inbox_is_found_by_the_worlds_up_to_the_one_that_found_it_last(
-    name: str, tmp_path: Path
+    name: str, planted_copy: PlantedCopy
 ):
     (mutant,) = (one for one in MUTANTS if one.name == name)
-    found = hunt(mutant, tmp_path, seeds=mutant.world + 1)
+    found = hunt(mutant, planted_copy, seeds=mutant.world + 1)
     assert found.finding is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_planted_bug_is_found_within_fifty_worlds(mutant: Mutant, tmp_path: Path):
-    found = hunt(mutant, tmp_path)
+def test_a_planted_bug_is_found_within_fifty_worlds(mutant: Mutant, planted_copy: PlantedCopy):
+    found = hunt(mutant, planted_copy)
     assert found.finding is not None, f"{mutant.meaning} Not seen in {SEEDS} worlds."
     print(f"\n{mutant.name}: world {found.world}: {found.finding}")
