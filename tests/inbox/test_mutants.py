@@ -23,7 +23,7 @@ PLANTED = {
         "test_inbox.py::test_what_is_leased_is_nobody_elses_until_the_lease_lapses",
     ),
     "what is due is looked for among all documents": (
-        "sql/tables.py", 'document_type.concat("")', "document_type",
+        "sql/tables.py", 'return column.concat("")', "return column",
         "test_no_scans.py::test_nothing_that_accepts_or_works_reads_a_table_from_end_to_end",
     ),
     "keys of several columns are looked for in the whole table": (

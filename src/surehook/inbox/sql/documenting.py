@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
 from surehook.inbox.sql.keyed import Keyed
-from surehook.inbox.sql.tables import documents, events, followed, runs, steps, stopped
+from surehook.inbox.sql.tables import documents, events, followed, runs, steps, stopped, unindexed
 from surehook.ports.inbox import DocumentRow, HeldRun, StepRow
 from surehook.ports.inbox_runs import DocumentKey, Run
 
@@ -152,7 +152,7 @@ def moved_by(connection: Connection, key: DocumentKey, event_id: str, source: st
     )
     found = connection.execute(
         LOADED.where(runs.c.event.in_(moved), runs.c.processed_at.is_not(None))
-        .where(events.c.source == source if source else true())
+        .where(unindexed(events.c.source) == source if source else true())
         .order_by(runs.c.number.desc())
         .limit(1)
     ).first()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Select, func, literal_column, select, true
 
-from surehook.inbox.sql.tables import STOPPED, events, runs, steps, stopped
+from surehook.inbox.sql.tables import STOPPED, events, runs, steps, stopped, unindexed
 from surehook.ports.inbox_runs import Filter
 
 _any = runs.alias()
@@ -25,9 +25,11 @@ def standing_still(state: str) -> Select[bytes]:
 def fits(wanted: Filter) -> list[ColumnElement[bool]]:
     """Conditions over `events` joined with its newest run."""
     conditions: list[ColumnElement[bool]] = [true()]
+    # Without an id, the newest of a source are found by when they came.
+    source = events.c.source if wanted.event_id is not None else unindexed(events.c.source)
     for column, value in (
         (events.c.id, wanted.event),
-        (events.c.source, wanted.source),
+        (source, wanted.source),
         (events.c.tenant, wanted.tenant),
         (events.c.event_id, wanted.event_id),
         (events.c.correlation_id, wanted.correlation_id),

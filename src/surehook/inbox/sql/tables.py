@@ -214,10 +214,15 @@ Index(PREFIX + "events_received", events.c.received_at)
 _waits = documents.c.wake_at.is_not(None)
 
 
+def unindexed(column: Column[str]) -> ColumnElement[str]:
+    """A column that is to decide without an index that begins with it: all events of a source, or all documents of a type, would
+    be read for the few that are wanted."""
+    return column.concat("")
+
+
 def followed() -> ColumnElement[bool]:
-    """The document is of one of the types that are the value `types`. Not by the primary key, which begins with the type: what is
-    due would be looked for among all documents."""
-    return documents.c.document_type.concat("").in_(bindparam("types", expanding=True))
+    """The document is of one of the types that are the value `types`."""
+    return unindexed(documents.c.document_type).in_(bindparam("types", expanding=True))
 
 
 Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
