@@ -249,7 +249,7 @@ def test_what_undoes_and_hangs_is_put_off_for_longer_each_time(houses, monkeypat
         waits.append((wake_at - house.clock.at) // 1000)
         house.clock.passes(waits[-1])
         house.inbox.woken.set()
-    assert waits == [1, 2, 4]
+    assert waits == [10, 20, 40]
     hangs.go.set()
     house.inbox.stop()
 

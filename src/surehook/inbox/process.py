@@ -233,9 +233,10 @@ class Processor:
         event = Arrival(id=step.event, type="", source=step.source)
         if document is None or not any(undo_attempts.undoes(word, event) for word in document.words):
             return None
-        document = undo_attempts.failed(document)
+        # It hangs in a thread, or could not be committed: it waits as one does that ended its process.
         later = self._following.undoing.later(self._policy, run, error, undo_attempts.wait_ms(document))
-        transaction.keep_documents([structs.replace(row, body=text_of(document), wake_at=later.due_at)])
+        body = text_of(undo_attempts.failed(document))
+        transaction.keep_documents([structs.replace(row, body=body, wake_at=later.due_at)])
         return later
 
     def put_off(self, transaction: Transaction, key: DocumentKey, error: Exception) -> None:

@@ -2,8 +2,8 @@
 
 What undoes something may end its process, so that nobody learns how an attempt went. An attempt is therefore noted before it
 begins (`begun`), and its failure afterwards (`failed`). Waits follow from the number of attempts: 1 s after the first, twice as
-long after each further one, at most an hour; from 10 s on while nothing is known of the last one, which costs a process. They
-do not follow from the time that has passed: a clock that was set would be taken for hours of failing.
+long after each further one, at most an hour; from 10 s on while nothing is known of the last one, which costs a process or a
+thread. They do not follow from the time that has passed: a clock that was set would be taken for hours of failing.
 """
 
 from __future__ import annotations

@@ -212,6 +212,13 @@ Index(PREFIX + "runs_stopped", runs.c.state, runs.c.id, sqlite_where=stopped(), 
 Index(PREFIX + "requests_received", requests.c.received_at)
 Index(PREFIX + "events_received", events.c.received_at)
 _waits = documents.c.wake_at.is_not(None)
+Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
+Index(PREFIX + "steps_of", steps.c.document, steps.c.document_type, steps.c.tenant, steps.c.id)
+Index(PREFIX + "steps_event", steps.c.event)
+_owed = receipts.c.due_at.is_not(None)
+Index(
+    PREFIX + "receipts_due", receipts.c.due_at, receipts.c.event, sqlite_where=_owed, postgresql_where=_owed
+)
 
 
 def unindexed(column: Column[str]) -> ColumnElement[str]:
@@ -223,12 +230,3 @@ def unindexed(column: Column[str]) -> ColumnElement[str]:
 def followed() -> ColumnElement[bool]:
     """The document is of one of the types that are the value `types`."""
     return unindexed(documents.c.document_type).in_(bindparam("types", expanding=True))
-
-
-Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
-Index(PREFIX + "steps_of", steps.c.document, steps.c.document_type, steps.c.tenant, steps.c.id)
-Index(PREFIX + "steps_event", steps.c.event)
-_owed = receipts.c.due_at.is_not(None)
-Index(
-    PREFIX + "receipts_due", receipts.c.due_at, receipts.c.event, sqlite_where=_owed, postgresql_where=_owed
-)
