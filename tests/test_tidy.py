@@ -76,11 +76,11 @@ REGISTRIES = re.compile(
 
 
 def files() -> list[Path]:
-    """Everything that is ours: the folders below, and the files at the root; no caches, no environment."""
+    """Everything that is ours: the folders below, and the files at the root; no caches, no environment, no server's database."""
     inside = (
         path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if not CACHES & set(path.parts)
     )
-    beside = (path for path in ROOT.iterdir() if path.suffix != ".db" and path.name != ".git")
+    beside = (path for path in ROOT.iterdir() if not path.suffix.startswith(".db") and path.name != ".git")
     return sorted(path for path in (*inside, *beside) if path.is_file())
 
 
