@@ -31,6 +31,7 @@ from surehook.inbox.random_values import RandomValues
 from surehook.inbox.receipt_batches import ReceiptBatches
 from surehook.inbox.receive import BelievedRequest, Receiver, no_source
 from surehook.inbox.refusals import Sample
+from surehook.inbox.rejections import Rejections
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.retention import Keep, Pruner
 from surehook.inbox.rules import Rules, checked
@@ -114,6 +115,7 @@ class Definitions:
             queue, draw=random_values.bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
         )
         self.gaps = Gaps(self.clock.boot)
+        self.rejections = Rejections(self.clock.boot)
         processor = Processor(policy, self.receiver.sources, self.following, self.pending_receipts, self.gaps)
         self.rules = rules
         self.transactions = WorkerTransactions(
@@ -368,10 +370,12 @@ class Definitions:
                 self.unhandled_events.report(run, ended)
             else:
                 self.failures.report(run, ended)
+                self.rejections.report(run, ended)
         for run, ended in done.not_undone:
             self.failures.not_undone(run, ended)
         for one in done.decided:
             self.gaps.report(one)
+            self.rejections.decided(one)
         for run in done.changed:
             self.anomalies.changed(run.event)
 

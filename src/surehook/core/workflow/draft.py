@@ -111,10 +111,6 @@ class Draft:
             last=self.last,
         )
 
-    def knows(self, event: Arrival) -> bool:
-        """Tell whether this event was handed in before, is waiting, or is the one the document has stopped at."""
-        return self.seen_of(event) is not None or self.holds(event)
-
     def seen_of(self, event: Arrival) -> Seen | None:
         """Find what is remembered of an event."""
         return find_seen(self.seen, event.id, event.source)

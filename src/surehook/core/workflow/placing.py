@@ -7,6 +7,9 @@ from surehook.core.workflow.rules import Ruling, judge
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.values import Arrival, Document, Step, Verdict
 
+# Conflicts for which the table, or where it looks in an event, may be at fault: it is decided on anew when it is replayed.
+UNREAD = ("no_number", "flaw", "unknown_type")
+
 
 class Placing:
     """A document at an instant, and the steps so far."""
@@ -37,9 +40,12 @@ class Placing:
             return step
         branch = self._apply(event, ruling) if ruling.verdict == "applied" else None
         if again:
-            draft.remember(event, number=event.sequence, branch=branch, undone=ruling.verdict != "applied")
+            undone = ruling.verdict not in ("applied", "informational")
+            draft.remember(event, number=event.sequence, branch=branch, undone=undone)
         else:
-            self._settle_number(event, branch=branch)
+            self._settle_number(
+                event, branch=branch, undone=ruling.verdict == "conflict" and ruling.rule in UNREAD
+            )
         return step
 
     def _apply(self, event: Arrival, ruling: Ruling) -> int | None:
@@ -87,13 +93,13 @@ class Placing:
         if verdict == "stale" and self.table.on_stale == "conflict":
             verdict = "conflict"
         step = self._say(event, verdict, rule, reason)
-        self.draft.remember(event, number=None)
+        self.draft.remember(event, number=None, undone=rule in UNREAD)
         return step
 
-    def _settle_number(self, event: Arrival, *, branch: int | None = None) -> None:
-        """The event is done with, and so is its number."""
+    def _settle_number(self, event: Arrival, *, branch: int | None = None, undone: bool = False) -> None:
+        """The event is done with, and so is its number. `undone`: it had no effect, and may have one when it is replayed."""
         draft = self.draft
-        draft.remember(event, number=event.sequence, branch=branch)
+        draft.remember(event, number=event.sequence, branch=branch, undone=undone)
         if event.sequence is not None and self.order.mode != "free":
             draft.next = event.sequence + 1
 

@@ -21,6 +21,7 @@ from surehook.core.workflow.values import (
     Decision,
     OperatorCommand,
     Retried,
+    Seen,
     Step,
     Waiting,
 )
@@ -140,7 +141,12 @@ class Turn(QueueBounds):
     def is_waited_for(self, event: Arrival) -> bool:
         """Tell whether others wait until this event, which came and is handed in again, has had its turn."""
         number, draft = event.sequence, self.draft
-        if self.order.mode == "free" or draft.knows(event):
+        seen = draft.seen_of(event)
+        if (
+            self.order.mode == "free"
+            or draft.holds(event)
+            or (seen is not None and not self._counts_anew(seen, event))
+        ):
             return False
         if number is None:
             return event.flaw is None and not self._is_informational(event)
@@ -152,10 +158,10 @@ class Turn(QueueBounds):
         """`was`: what was kept of it, where it had waited and was tried again by itself."""
         draft, number, released = self.draft, event.sequence, was is not None and was.has_waited
         seen = draft.seen_of(event)
-        if seen is not None and seen.undone:  # it may have effect once more
-            return self._place_again(event)
-        if seen is not None or draft.holds(event):
-            return self._say(event, "duplicate", "repeat", f"{event.id} was handed in before")
+        if seen is not None and not self._counts_anew(seen, event):
+            return self._place_again(event) if seen.undone else self._say_repeat(event)
+        if draft.holds(event) and not self._is_conflict_no_more(event):
+            return self._say_repeat(event)
         if self.order.mode == "free" and was is None and draft.waiting:  # by another table: they came before
             return self._wait(Waiting(event, self._arrival()), was)
         if self.order.mode == "free" or (
@@ -183,11 +189,29 @@ class Turn(QueueBounds):
             return self._take_before_its_turn(event, was)
         return self._place(event, released=released)
 
+    def _say_repeat(self, event: Arrival) -> Step:
+        return self._say(event, "duplicate", "repeat", f"{event.id} was handed in before")
+
+    def _counts_anew(self, seen: Seen, event: Arrival) -> bool:
+        """Tell whether a remembered event that was without effect and took no number has its turn by the number it has now."""
+        took_none = seen.undone and seen.sequence is None
+        return took_none and (event.sequence is not None or self.order.mode == "strict")
+
+    def _is_conflict_no_more(self, event: Arrival) -> bool:
+        """Tell whether the document stands still at an event that can take effect by now. Then it stands still no more."""
+        stopped = self.draft.stopped
+        if stopped is None or not stopped.is_same(event):
+            return False
+        if judge(self.draft, event).verdict not in ("applied", "informational"):
+            return False
+        self.draft.go_on()
+        return True
+
     def _is_granted(self, event: Arrival) -> bool:
         return event.token is not None and token_digest(event.token) in self.draft.grants
 
     def _place_again(self, event: Arrival) -> Step:
-        """Decide anew on an event whose move was taken back. Its number is settled: it cannot wait for its turn."""
+        """Decide anew on an event that is without effect. Its number is settled: it cannot wait for its turn."""
         if self.draft.stopped is not None:
             text = f"the document stands still at {self.draft.stopped.id}: release it, and replay {event.id} then"
             return self._say(event, "conflict", "stopped", text)

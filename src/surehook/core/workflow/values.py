@@ -141,8 +141,8 @@ class Branch(Struct, frozen=True, omit_defaults=True):
 
 
 class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
-    """One remembered event: the digest of its id, the number it took (None: none), its branch, and whether its move was
-    taken back: then it may have effect once more, when it is replayed."""
+    """One remembered event: the digest of its id, the number it took (None: none), its branch, and whether it is without
+    effect although it may have one when it is replayed: its move was taken back, or the table could not read it."""
 
     digest: str
     sequence: int | None = None
