@@ -12,11 +12,12 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import Keep, Later, retention
+from surehook.inbox import Keep, Later, operations, retention
 from surehook.inbox.sql import engines, pruning
 from surehook.inbox.sql.transaction import SqlTransaction
-from surehook.ports.inbox_pruning import Pruned, PrunePlace
+from surehook.ports.inbox_pruning import FROM_THE_START, Pruned, PrunePlace
 from surehook.ports.inbox_runs import Filter
+from tests.inbox.batches import batch
 from tests.inbox.house import NOW, Clock, House, call, message
 
 DAY_S = 86_400
@@ -344,6 +345,41 @@ def test_a_walk_goes_on_where_it_was_and_never_looks_twice_at_what_is_unfinished
     finally:
         pruning._page = before
     assert len(looked) == len(set(looked))
+
+
+@pytest.mark.parametrize("ground", [("sqlite", "sync")], ids=["sqlite"], indirect=True)
+def test_a_step_looks_at_few_events_however_many_a_request_has(houses, monkeypatch):
+    monkeypatch.setattr(pruning, "EVENTS", 60)
+    house = houses(keep=MONTH, sources=[batch.source])
+
+    @house.inbox.on("batch", "*")
+    def done(event, tx):
+        return None
+
+    for n in range(40):
+        some = [{"id": f"evt_{n}_{k}", "type": "a"} for k in range(20)]
+        assert house.do(house.inbox.receive(batch.call(some, at=house.clock.at))).status == 200
+    house.work()
+    house.clock.passes(40 * DAY_S)
+    seen: list[int] = []
+    events_of = pruning._events_of
+
+    def counted(connection, some):
+        found = events_of(connection, some)
+        seen.append(len(found))
+        return found
+
+    monkeypatch.setattr(pruning, "_events_of", counted)
+    place, removed = FROM_THE_START, []
+    while place.requests is not None:
+        seen.clear()
+        work = operations.prune_work(30, 1_000, 400, house.clock.now(), place)
+        part = house.inbox.store.run(work)
+        assert sum(seen) <= 60 + pruning.FIRST_REQUESTS * 20
+        removed.append(part.removed.requests)
+        place = part.place
+    assert (sum(removed), rows(house)["requests"]) == (40, 0)
+    assert len(removed) > 5
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"])

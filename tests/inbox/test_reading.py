@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
+import time
+from contextlib import closing
 
 import pytest
+from sqlalchemy import make_url
 
 from surehook.cli.main import run as command
 from surehook.core import instants
 from surehook.core.errors import Problem
 from surehook.inbox import operations
+from surehook.inbox.sql import engines
+from tests.inbox.conftest import KINDS
 from tests.inbox.house import NOW
 
 
@@ -125,6 +131,41 @@ def test_the_looks_go_by_an_index(ground, house):
     for statement, words in plans.items():
         told = " ".join(row[-1] for row in house.sql(f"explain query plan {statement}"))
         assert words in told and "B-TREE" not in told, told
+
+
+@pytest.mark.parametrize("ground", [("sqlite", kind) for kind in KINDS], ids=KINDS, indirect=True)
+def test_nobody_who_only_reads_waits_for_the_one_who_writes_or_keeps_others_from_writing(house, ground):
+    arrived(house, range(3))
+    (ref,) = (one.ref for one in house.do(house.inbox.events(limit=1)))
+    inbox = house.inbox
+    reads = {
+        "events": lambda: inbox.events(),
+        "page": lambda: inbox.page(state="held"),
+        "show": lambda: inbox.show(ref),
+        "conflicts": lambda: inbox.conflicts(),
+        "counts": lambda: inbox.counts(),
+        "depth": lambda: inbox.depth(),
+        "metrics": lambda: inbox.metrics(),
+        "explain": lambda: inbox.explain("doc_1"),
+    }
+    with closing(sqlite3.connect(make_url(ground[1]).database, isolation_level=None)) as writer:
+        writer.execute("pragma journal_mode=wal")  # Django's own choice is another
+        writer.execute("begin immediate")
+        for name, read in reads.items():
+            began = time.monotonic()
+            house.do(read())
+            assert time.monotonic() - began < engines.BUSY_MS / 2000, name
+        writer.execute("rollback")
+
+    def read_beside(transaction):
+        transaction.only_reads()
+        seen = transaction.counts()
+        with closing(sqlite3.connect(make_url(ground[1]).database, timeout=0)) as other:
+            other.execute("delete from effects")
+            other.commit()
+        return seen
+
+    assert sum(house.do(inbox.store.run(read_beside)).values()) == 3
 
 
 def test_the_commands_say_where_a_list_goes_on(tmp_path, monkeypatch, capsys, looks):

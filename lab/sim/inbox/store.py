@@ -150,7 +150,7 @@ class _Watched:
         method = getattr(self.transaction, name)
 
         def call(*args: Any, **named: Any) -> Any:
-            if self.kind == "nothing":
+            if self.kind == "nothing" and name != "only_reads":
                 self.kind = KINDS.get(name, name)
             self.calls += 1
             self._moment(f"call {name}")

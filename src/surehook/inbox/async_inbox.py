@@ -264,11 +264,11 @@ class AsyncInbox(BaseInbox[AsyncStore]):
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
-        return operations.by_source(await self.store.run(lambda transaction: transaction.counts()))
+        return operations.by_source(await self.store.run(operations.counts_work()))
 
     async def depth(self) -> Sequence[Depth]:
         """Count the runs that wait, by source, up to 10,000 of each kind. Cheap whatever the backlog."""
-        return await self.store.run(self.depth_work())
+        return await self.store.run(operations.only_reads(self.depth_work()))
 
     async def metrics(self) -> bytes:
         """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError."""

@@ -107,7 +107,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
     def _look_for_work(self) -> Script[bool]:
         """Tell whether anything waits, as far as is known."""
         try:
-            waits: bool = yield self._storing.run(self.no_workers.look)
+            waits: bool = yield self._storing.run(operations.only_reads(self.no_workers.look))
         except Exception as error:
             self.trouble.met(error, LOOKING)
             return True
@@ -159,7 +159,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
     def _metrics(self) -> Script[bytes]:
         collector = self.collector()
         try:
-            yield self.store.run(self.depth_work())
+            yield self.store.run(operations.only_reads(self.depth_work()))
         except StoreError as error:
             self.unseen(error)
         with suppress(QueueAway):

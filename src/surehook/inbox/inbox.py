@@ -312,11 +312,11 @@ class Inbox(BaseInbox[SqlStore]):
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs by source and state."""
-        return operations.by_source(self.store.run(lambda transaction: transaction.counts()))
+        return operations.by_source(self.store.run(operations.counts_work()))
 
     def depth(self) -> Sequence[Depth]:
         """Count the runs that wait, by source, up to 10,000 of each kind. Cheap whatever the backlog."""
-        return self.store.run(self.depth_work())
+        return self.store.run(operations.only_reads(self.depth_work()))
 
     def metrics(self) -> bytes:
         """Counters of this process and the depth of the inbox, as Prometheus text. Raises SettingsError."""

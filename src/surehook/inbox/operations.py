@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, get_args
+from typing import Any, TypedDict, TypeVar, get_args
 
 from msgspec import Struct, structs
 
@@ -23,6 +23,8 @@ from surehook.ports.inbox_pruning import PrunedPart, PrunePlace
 from surehook.ports.inbox_reading import Other
 from surehook.ports.inbox_runs import Filter, State
 from surehook.ports.inbox_tries import Try
+
+T = TypeVar("T")
 
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
@@ -132,6 +134,16 @@ class EventPage(Struct, frozen=True, kw_only=True):
     until: str | None
 
 
+def only_reads(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    """Make it a work beside which others go on writing, also on SQLite."""
+
+    def reading(transaction: Transaction) -> T:
+        transaction.only_reads()
+        return work(transaction)
+
+    return reading
+
+
 def decide_work(
     ref: str, state: State, code: str | None, note: str, now: int, pending_receipts: PendingReceipts
 ) -> Callable[[Transaction], Entry | None]:
@@ -174,7 +186,7 @@ def unpark_work(source: Source, now: int) -> Callable[[Transaction], int]:
 
 def list_work(wanted: Mapping[str, object], limit: int) -> Callable[[Transaction], list[EventRow]]:
     fitting, rows = _filter(wanted), checked_rows(limit)
-    return lambda transaction: [_listed(one) for one in transaction.entries(fitting, limit=rows)]
+    return only_reads(lambda transaction: [_listed(one) for one in transaction.entries(fitting, limit=rows)])
 
 
 def page_work(wanted: Mapping[str, object], limit: int) -> Callable[[Transaction], EventPage]:
@@ -186,7 +198,7 @@ def page_work(wanted: Mapping[str, object], limit: int) -> Callable[[Transaction
         found = [_listed(one) for one in transaction.entries(near, limit=rows)]
         return EventPage(events=found, until=instants.render_optional(reached if len(found) < rows else None))
 
-    return work
+    return only_reads(work)
 
 
 def show_work(ref: str) -> Callable[[Transaction], EventDetails | None]:
@@ -209,7 +221,7 @@ def show_work(ref: str) -> Callable[[Transaction], EventDetails | None]:
             others=[_other(one) for one in transaction.others(event)],
         )
 
-    return work
+    return only_reads(work)
 
 
 def _other(one: Other) -> OtherBody:
@@ -258,19 +270,23 @@ def _listed(one: Entry) -> EventRow:
 def conflicts_work(limit: int, before: str | None) -> Callable[[Transaction], list[ConflictRow]]:
     """List conflicts. Raises Problem where `before` names no conflict."""
     rows, earlier = checked_rows(limit), None if before is None else _event(before, "before")
-    return lambda transaction: [
-        ConflictRow(
-            conflict=ids.text(PREFIX, one.id),
-            ref=ids.text(PREFIX, one.event),
-            source=one.source,
-            tenant=one.tenant,
-            id=one.event_id,
-            received_at=instants.render(one.received_at),
-            body_sha256=one.body_sha256.hex(),
-            body_bytes=one.body_bytes,
-        )
-        for one in transaction.conflicts(limit=rows, before=earlier)
-    ]
+
+    def work(transaction: Transaction) -> list[ConflictRow]:
+        return [
+            ConflictRow(
+                conflict=ids.text(PREFIX, one.id),
+                ref=ids.text(PREFIX, one.event),
+                source=one.source,
+                tenant=one.tenant,
+                id=one.event_id,
+                received_at=instants.render(one.received_at),
+                body_sha256=one.body_sha256.hex(),
+                body_bytes=one.body_bytes,
+            )
+            for one in transaction.conflicts(limit=rows, before=earlier)
+        ]
+
+    return only_reads(work)
 
 
 def explain_work(
@@ -288,7 +304,11 @@ def explain_work(
             lines += explain(steps_of(steps[-rows:]), document_of(row.body))
         return lines
 
-    return work
+    return only_reads(work)
+
+
+def counts_work() -> Callable[[Transaction], dict[tuple[str, State], int]]:
+    return only_reads(lambda transaction: transaction.counts())
 
 
 def by_source(counts: Mapping[tuple[str, State], int]) -> dict[str, dict[str, int]]:

@@ -195,6 +195,10 @@ class StepRow(Struct, frozen=True, kw_only=True):
 class Transaction(ReceiptTransaction, TryTransaction, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
+    def only_reads(self) -> None:
+        """Note, before anything else, that nothing will be written: where there is one writer, it need not be had for that."""
+        ...
+
     def persist(self, requests: Sequence[StoredRequest], *, careful: bool) -> list[list[Stored]]:
         """Write what is new; returns the result for every event of every request.
 

@@ -145,7 +145,8 @@ class DjangoWriter(Writer):
     """One of Django's transactions on SQLite: it is begun, and has taken nothing yet."""
 
     def _open(self, connection: Any) -> None:
-        connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
+        if not self.only_reads:
+            connection.exec_driver_sql(f"UPDATE {runs.name} SET state = state WHERE 0")
 
     def _undo(self, connection: Any) -> None:
         """Nothing: Django rolls back, and nothing was written."""

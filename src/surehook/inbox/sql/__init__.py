@@ -20,7 +20,7 @@ there is one text of every statement and one order of locks.
     engines.py  an engine from a URL, with the settings that durability needs
 
 Where rows are locked: runs by `SKIP LOCKED` when claimed and plainly when processed, documents in the order of their keys.
-SQLite has one writer, whose transactions begin as such (`BEGIN IMMEDIATE`).
+SQLite has one writer, whose transactions begin as such (`BEGIN IMMEDIATE`); those that only read begin without it.
 """
 
 try:

@@ -61,6 +61,7 @@ class Writer:
         self._is_over = False
         self.is_cut = False
         self.has_begun = False
+        self.only_reads = False  # it sees what stood as it began, and others write meanwhile
 
     @property
     def has_turn(self) -> bool:
@@ -86,8 +87,9 @@ class Writer:
         event.listen(connection, "before_cursor_execute", about_to, retval=True)
 
     def begin(self, connection: Connection) -> None:
-        """Begin now. As a writer: a reader that becomes one later may be refused at once, without waiting."""
-        if not self._held:
+        """Begin now. As a writer, unless nothing is to be written: a reader that becomes one later may be refused at once, and
+        not wait."""
+        if not self._held and not self.only_reads:
             self._lock.take()
             self._held.append(self._lock)
         self.has_begun = True  # the statements that follow are part of it
@@ -111,7 +113,7 @@ class Writer:
 
     def _open(self, connection: Connection) -> None:
         if not in_transaction(connection):
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.exec_driver_sql("BEGIN" if self.only_reads else "BEGIN IMMEDIATE")
 
     def _undo(self, connection: Connection) -> None:
         with suppress(Exception):

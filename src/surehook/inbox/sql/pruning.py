@@ -1,14 +1,15 @@
 """Retention: a walk through what is old, in the order of arrival, some pages of rows in each transaction.
 
 What still has something to come may be old and many: a hundred thousand events that wait for a handler. So a walk remembers its
-place, and each of its transactions looks at `PAGES * PAGE` rows of a table at most, whatever it finds there. A page is read
+place, and each of its transactions looks at `PAGES * PAGE` rows of a table at most, whatever it finds there, and at hardly more
+than `EVENTS` events for the bodies of these: a request may have a thousand. A page is read
 first, and then, by these very rows, what is needed of them: with a condition on whole tables (`NOT IN`, `NOT EXISTS`) it is the
 planner who decides how often everything that is unfinished is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -20,6 +21,8 @@ from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, reques
 from surehook.ports.inbox_pruning import Place, Pruned, PrunedPart, PrunePlace
 
 PAGE = 400  # rows: two parameters each, below the 999 of old SQLite builds
+EVENTS = 4_000
+FIRST_REQUESTS = 4  # of a page, whose events show how many requests may be looked at together
 PAGES = 2  # of each table in one transaction: some milliseconds, for which SQLite's writer is held
 
 
@@ -45,12 +48,20 @@ def prune(
 
 
 def _bodies(connection: Connection, before: int, limit: int, place: Place | None) -> tuple[int, Place | None]:
-    removed = 0
+    removed, seen = 0, 0
     for _ in range(PAGES):
-        if place is None or removed >= limit:
+        if place is None or removed >= limit or seen >= EVENTS:
             break
         rows, place = _page(connection, requests, before, place, min(PAGE, limit - removed))
-        needed = _needed(connection, rows) if rows else set()
+        looked, needed = 0, set[bytes]()
+        while looked < len(rows) and seen < EVENTS:
+            some = rows[looked : looked + _together(looked, seen)]
+            looked += len(some)
+            request_of = _events_of(connection, some)
+            seen += len(request_of)
+            needed |= _needed(connection, request_of)
+        if looked < len(rows):
+            rows, place = rows[:looked], rows[looked - 1]
         free = _locked(connection, requests, [id_ for _, id_ in rows if id_ not in needed])
         if free:
             connection.execute(delete(requests).where(requests.c.id.in_(free)))
@@ -98,17 +109,26 @@ def _page(
     return rows, rows[-1] if len(rows) == limit else None
 
 
-def _needed(connection: Connection, rows: Sequence[Place]) -> set[bytes]:
-    """Those of these requests that have an open run. An event came when its request did, and that has an index."""
+def _together(looked: int, seen: int) -> int:
+    """The number of requests to look at next, after so many that had so many events."""
+    return FIRST_REQUESTS if not looked else max(1, (EVENTS - seen) * looked // max(seen, looked))
+
+
+def _events_of(connection: Connection, rows: Sequence[Place]) -> dict[bytes, bytes]:
+    """The events of these requests, with their requests. An event came when its request did, and that has an index."""
     found = connection.execute(
         select(events.c.id, events.c.request).where(
             events.c.received_at.in_(sorted({at for at, _ in rows})),
             events.c.request.in_([id_ for _, id_ in rows]),
         )
     )
-    request_of = {bytes(event): bytes(request) for event, request in found}
+    return {bytes(event): bytes(request) for event, request in found}
+
+
+def _needed(connection: Connection, request_of: Mapping[bytes, bytes]) -> set[bytes]:
+    """The requests of those of these events that have an open run."""
     is_needed = set[bytes]()
-    for some in _portions(request_of, PAGE):  # a request may have a thousand events
+    for some in _portions(request_of, PAGE):
         is_needed |= {request_of[event] for event in _open(connection, some)}
     return is_needed
 

@@ -130,6 +130,10 @@ class SqlTransaction(ReceiptStatements, Tries):
         writer = self._writer
         return None if writer is None or writer.has_begun else writer
 
+    def only_reads(self) -> None:
+        if (late := self._not_begun()) is not None:
+            late.only_reads = True
+
     # -- arrivals and runs: one line each, the statements are in their files ------------------------------------
 
     def persist(self, requests: Sequence[StoredRequest], *, careful: bool) -> list[list[Stored]]:
