@@ -85,7 +85,7 @@ def test_a_source_that_is_nowhere_is_named_with_the_nearest(
 
 def test_a_source_that_an_inbox_defines_may_have_nothing_that_fits(surehook: Run, waiting) -> None:
     ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
-    assert (ran.code, ran.err) == (0, "no event fits\n")
+    assert (ran.code, ran.err) == (0, "no event matches\n")
 
 
 def test_a_source_that_is_no_longer_defined_has_its_events(surehook: Run, waiting) -> None:
@@ -94,7 +94,7 @@ def test_a_source_that_is_no_longer_defined_has_its_events(surehook: Run, waitin
     ran = surehook("inbox", "events", PLACE, "--source", "partner", "--json")
     assert [one["id"] for one in ran.json["data"]] == ["e3", "e1"]
     ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
-    assert (ran.code, ran.err) == (0, "no event fits\n")
+    assert (ran.code, ran.err) == (0, "no event matches\n")
 
 
 def test_an_inbox_that_only_looks_has_no_sources_to_name(
@@ -102,7 +102,7 @@ def test_an_inbox_that_only_looks_has_no_sources_to_name(
 ) -> None:
     monkeypatch.setattr(sys.modules["waiting_inbox"], "looks", Inbox("sqlite:///waiting.db"), raising=False)
     ran = surehook("inbox", "events", "waiting_inbox:looks", "--source", "partnr")
-    assert (ran.code, ran.err) == (0, "no event fits\n")
+    assert (ran.code, ran.err) == (0, "no event matches\n")
 
 
 def test_a_history_is_of_one_type_and_ends_with_the_last_decisions(surehook: Run, waiting) -> None:

@@ -12,6 +12,7 @@ from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, 
 from surehook.cli.named_inbox import ask, check_source, inbox, queued
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.tables import Column, print_table
+from surehook.cli.worker_metrics import Metrics, serve_metrics
 
 app = group("The inbox of a receiving application: tables, workers, what is in it.")
 
@@ -68,6 +69,7 @@ def upgrade(place: Place) -> None:
 def work(
     place: Place,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Batches at the same time.")] = 1,
+    metrics: Metrics = None,
 ) -> None:
     """Process what is in the inbox until SIGTERM or Ctrl-C."""
     import logging
@@ -77,6 +79,8 @@ def work(
     found = inbox(place)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
     told = f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
+    if metrics is not None:
+        told += f"; metrics at {serve_metrics(found, metrics)}"
     if not until_stopped(found, workers, lambda: note(told)):
         raise typer.Exit(1)  # the log says why
 
@@ -173,7 +177,7 @@ def events(
         found.events,
         ["received_at", "state", "source", "type", "id", "attempts", "code", "ref"],
         json,
-        "no event fits",
+        "no event matches",
         more=found.until,
     )
     if found.until is not None and not json:
