@@ -160,7 +160,7 @@ def test_events_are_listed_and_replayed_since_a_duration_ago(surehook: Run, wait
     assert "e1" in surehook("inbox", "events", PLACE, "--since", "1h").out
     assert "e1" not in surehook("inbox", "events", PLACE, "--until", "1h").out
     ran = surehook("inbox", "replay", PLACE, "--reason", "again", "--since", "1h", "--id", "e1")
-    assert (ran.code, ran.out) == (0, "1 events will be processed again\n")
+    assert (ran.code, ran.out) == (0, "1 event will be processed again\n")
     ran = surehook("inbox", "events", PLACE, "--since", "soon")
     assert (ran.code, "'soon' is not a time" in ran.err) == (2, True)
 

@@ -267,8 +267,8 @@ def no_database(url: str) -> str:
         ("sqlite", drops, "create_tables() makes them"),
         ("postgresql", drops, "create_tables() makes them"),
         ("mariadb", drops, "create_tables() makes them"),
-        ("postgresql", no_database, "make it, or mend the URL"),
-        ("mariadb", no_database, "make it, or mend the URL"),
+        ("postgresql", no_database, "create it, or correct the URL"),
+        ("mariadb", no_database, "create it, or correct the URL"),
     ],
 )
 def test_what_a_person_can_mend_says_how_in_one_line(database, broken, words, ground_of, told):

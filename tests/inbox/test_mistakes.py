@@ -251,6 +251,7 @@ MISTAKES = [
     # -- sources
     Mistake("misspelt the source of a handler", lambda s: raised(lambda: s.inbox().on("partnr")), "'partnr'", "mean 'partner'"),
     Mistake("misspelt the source of a workflow", lambda s: raised(lambda: s.inbox().follow(SIGNING, "partnr")), "'partnr'", "mean 'partner'"),
+    Mistake("named a workflow's table by a word", lambda s: raised(lambda: s.inbox().follow("signing", "partner")), "'signing' is not a table", "workflow.SIGNING"),
     Mistake("misspelt a source elsewhere", lambda s: raised(lambda: s.inbox().unpark("partnr")), "'partnr'", "mean 'partner'"),
     Mistake("wrote @inbox.on without its source", lambda s: raised(lambda: s.inbox().on(moved)), "moved", '@inbox.on("'),  # type: ignore[arg-type]
     Mistake("misspelt a provider", lambda s: raised(lambda: sources.named("strype", secret="s")), "'strype'", "mean 'stripe'"),
@@ -283,14 +284,14 @@ MISTAKES = [
     # -- the database
     Mistake("made no tables", no_tables, "surehook_inbox_events", "create_tables() makes them"),
     Mistake("asked for a list without tables", lambda s: raised(s.inbox(tables=False).events), "surehook_inbox_events", "create_tables()"),
-    Mistake("named a database that is not there", lambda s: s.away(changed(database="nowhere")), '"nowhere"', "mend the URL"),
+    Mistake("named a database that is not there", lambda s: s.away(changed(database="nowhere")), '"nowhere"', "correct the URL"),
     Mistake("named a role that is not there", lambda s: s.away(changed(username="ana")), '"ana"', "user or password"),
     Mistake("gave a wrong password", wrong_password, "Access denied for user", "user or password"),
     Mistake("gave a role without rights", without_rights, "permission denied for table surehook_inbox", "needs SELECT, INSERT"),
     Mistake("made tables as a role that is not there", lambda s: raised(lambda: s.inbox(changed(username="ana"))), '"ana"', "user or password"),
     Mistake("gave a wrong port", lambda s: s.away(changed(port=1)), "port 1", "is it running"),
     Mistake("gave a wrong host", lambda s: s.away(changed(host="nowhere.invalid")), "nowhere.invalid", "host and port"),
-    Mistake("gave a folder that is not there", lambda s: s.away(f"sqlite:///{s.folder}/none/app.db"), "unable to open database file", "mend the URL"),
+    Mistake("gave a folder that is not there", lambda s: s.away(f"sqlite:///{s.folder}/none/app.db"), "unable to open database file", "correct the URL"),
     Mistake("gave a path as a URL", lambda s: raised(lambda: Inbox("app.db")), "not a database URL", "sqlite:///app.db"),
     Mistake("misspelt the database of the URL", lambda s: raised(lambda: Inbox("postgrsql://db/app")), "'postgrsql'", "mean 'postgresql'"),
     Mistake("misspelt the driver", lambda s: raised(lambda: Inbox("postgresql+psycog://db/app")), "'postgresql+psycog'", "postgresql+psycopg://"),

@@ -26,7 +26,7 @@ from tests.inbox.house import NOW, SECRET, Clock, partner
 
 BODY = b'{"type": "document.signed"}'
 MISSING = "a request to partner came without its body"
-CHANGED = "a request to partner came with a body of %d bytes, and its head announces 27"
+CHANGED = "a request to partner came with a body of %d bytes, and its headers announce 27"
 
 
 @pytest.fixture

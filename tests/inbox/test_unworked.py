@@ -13,7 +13,9 @@ from tests.inbox.house import call, message
 @pytest.fixture
 def told(caplog):
     caplog.set_level("WARNING", "surehook.inbox")
-    return lambda: [one.getMessage() for one in caplog.records if "nobody works on them" in one.getMessage()]
+    return lambda: [
+        one.getMessage() for one in caplog.records if "no worker processes them" in one.getMessage()
+    ]
 
 
 @pytest.fixture(autouse=True)

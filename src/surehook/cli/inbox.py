@@ -268,7 +268,7 @@ def replay(
     begun = ask(place, lambda inbox: inbox.replay(reason=reason, limit=limit, **wanted))
     if not begun:
         check_source(place, source)
-    line(f"{begun} events will be processed again")
+    line(f"{begun} event{'s' if begun != 1 else ''} will be processed again")
 
 
 @app.command()

@@ -46,7 +46,7 @@ class _Problem(Struct, frozen=True):
 # code → (status, title, retryable, Retry-After in seconds or None)
 CODES: dict[str, tuple[int, str, bool, int | None]] = {
     "no_body": (400, "The body is empty", False, None),
-    "bad_signature": (401, "The message is not believed", False, None),
+    "bad_signature": (401, "The signature could not be verified", False, None),
     "caller_refused": (403, "Calls from there are not taken", True, RETRY_AFTER_SETUP_S),
     "unknown_source": (404, "There is no such source", True, RETRY_AFTER_SETUP_S),
     "method_not_allowed": (405, "This address has no such method", False, None),

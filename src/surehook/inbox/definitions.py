@@ -137,7 +137,7 @@ class Definitions:
         if not isinstance(source, Source):
             raise SettingsError(
                 "sources",
-                f"a {type(source).__name__} is no source",
+                f"a {type(source).__name__} is not a source",
                 hint='sources.named("stripe", secret=…) makes one',
             )
         if source.name in self.receiver.sources:
@@ -212,6 +212,9 @@ class Definitions:
         """
         self._check_source(source)
         made = Workflow(workflow) if isinstance(workflow, Table) else workflow
+        if not isinstance(made, Workflow):
+            hint = 'inbox.follow(workflow.SIGNING, "surehook", "document.*")'
+            raise SettingsError("workflow", f"{workflow!r:.64} is not a table", hint=hint)
         self.following.add(made, source, pattern)
         return made
 
@@ -331,7 +334,7 @@ class Definitions:
         """The source of this name. Raises SettingsError."""
         self._check_source(name)
         if name not in self.receiver.sources:
-            raise SettingsError("source", f"{name!r} is no source", hint="name one of them")
+            raise SettingsError("source", f"{name!r} is not a source", hint="name one of them")
         return self.receiver.sources[name]
 
     def _check_source(self, name: str) -> None:
@@ -339,7 +342,7 @@ class Definitions:
         if not isinstance(name, str):
             called = getattr(name, "__qualname__", None) or f"{name!r:.64}"
             raise SettingsError(
-                "source", f"{called} is no name of a source", hint='@inbox.on("stripe", "invoice.*")'
+                "source", f"{called} is not the name of a source", hint='@inbox.on("stripe", "invoice.*")'
             )
         if name == "*" or name in sources:
             return

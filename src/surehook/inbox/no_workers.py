@@ -59,8 +59,8 @@ class NoWorkersWatch:
         waits_s, stays_s = (now - found.due_at) / 1000, boot - self._since
         if waits_s >= WAITS_S and stays_s >= STAYS_S and self._telling.may("unworked"):
             log.warning(
-                "events are stored and nobody works on them: the oldest, of %s, has been due for %.0f s. Give the application "
-                "inbox.lifespan, call inbox.start(), or run `surehook inbox work MODULE:INBOX` (Django: manage.py surehook_work)",
+                "events are stored, and no worker processes them: the oldest, of %s, has been due for %.0f s. Give the "
+                "application inbox.lifespan, call inbox.start(), or run `surehook inbox work MODULE:INBOX` (Django: manage.py surehook_work)",
                 found.source,
                 waits_s,
             )

@@ -45,8 +45,8 @@ NO_BODY = (
     "before_request) has read it; let it leave the inbox's path alone%s"
 )
 CHANGED = (
-    "a request to %s came with a body of %d bytes, and its head announces %d: something in front of the inbox (a middleware) has "
-    "read or changed it, and a signature covers the bytes as they were sent; let it leave the inbox's path alone%s"
+    "a request to %s came with a body of %d bytes, and its headers announce %d: something in front of the inbox (a middleware) "
+    "has read or changed it, and a signature covers the bytes as they were sent; let it leave the inbox's path alone%s"
 )
 _HIDDEN = ("authorization", "proxy-authorization", "cookie")
 
@@ -141,7 +141,7 @@ class Receiver:
             log.warning(NO_BODY, source, cure)
 
     def note_changed(self, source: str, length: int, announced: int, cure: str = "") -> None:
-        """Log once a minute that a body has another length than its head announces."""
+        """Log once a minute that a body has another length than its headers announce."""
         if self._told.may("changed"):
             log.warning(CHANGED, source, length, announced, cure)
 

@@ -34,7 +34,7 @@ TABLES = "its tables are missing"
 # In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
 _DOOR = [
     (r"database .* does not exist|unknown database|unable to open database file",
-     "there is no such database: make it, or mend the URL"),
+     "there is no such database: create it, or correct the URL"),
     (r"access denied for user .* to database",
      "its user has no right on that database, or it is misspelt: GRANT SELECT, INSERT, UPDATE, DELETE ON the database"),
     (r"password authentication failed|role .* does not exist|access denied for user|no password supplied",
@@ -51,6 +51,9 @@ _MENDED = [
 ]  # fmt: skip
 # What may also pass by itself.
 _ASKED = [
+    (r"database is locked|database table is locked",
+     "another process has been writing to this file for too long: end what keeps a transaction open there (a shell, a handler), "
+     "or use PostgreSQL where several processes write"),
     (r"connection refused|connect call failed|can't connect|could not translate host name|name or service not known",
      "is it running, and are host and port of the URL right?"),
     (r"max_allowed_packet|server has gone away",

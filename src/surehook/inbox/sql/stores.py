@@ -50,7 +50,8 @@ _OURS = "surehook_inbox"
 _CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
-    f"SQLite has one writer, and a transaction of this process has been it for {engines.BUSY_MS / 1000:g} s"
+    f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
+    "so long for a process that does"
 )
 
 
