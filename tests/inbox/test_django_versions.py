@@ -11,7 +11,7 @@ from django.db import connection
 
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.sql import versions
-from surehook.inbox.sql.versions import CAME
+from surehook.inbox.sql.versions import CAME, INDEXES
 from surehook.ports.inbox import StoreError
 from tests.inbox import djangos
 from tests.inbox.djangos import Inbox
@@ -79,7 +79,7 @@ def test_a_database_that_the_first_release_migrated_is_brought_up(url):
 def test_each_version_has_a_migration_of_its_own():
     from importlib import import_module
 
-    for number, name in ((1, "0001_initial"), (2, "0002_tries")):
+    for number, name in ((1, "0001_initial"), (2, "0002_tries"), (3, "0003_documents_due")):
         (operation,) = import_module(f"surehook.inbox.django.migrations.{name}").Migration.operations
-        assert tuple(operation.names) == CAME[number]
-    assert versions.CURRENT == 2
+        assert tuple(operation.names) == CAME[number] + INDEXES.get(number, ())
+    assert versions.CURRENT == 3

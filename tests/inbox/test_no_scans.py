@@ -21,7 +21,7 @@ from tests.inbox.test_ways_out import followed, tell
 pytestmark = pytest.mark.parametrize("ground", [("sqlite", "sync")], indirect=True, ids="-".join)
 
 # Which are as long as there is work, or as people have it to do.
-SHORT = ("runs_due", "runs_stopped", "documents_wake", "receipts_due")
+SHORT = ("runs_due", "runs_stopped", "receipts_due")
 SHARED_BY_ALL = ("(document_type=?)", "(source=?)")
 
 

@@ -127,7 +127,7 @@ def test_to_show_an_event_on_tables_of_an_older_version_says_what_to_do(url):
     first(url)
     inbox = Inbox(url, [partner()], clock=Clock())
     with pytest.raises(
-        StoreError, match=r"of version 1, and this surehook needs 2: `surehook inbox ddl --from 1`"
+        StoreError, match=r"of version 1, and this surehook needs 3: `surehook inbox ddl --from 1`"
     ):
         inbox.show(inbox.events()[0].ref)
     inbox.close()
@@ -154,6 +154,16 @@ def test_a_downgrade_keeps_the_rows_of_the_version_before(url):
         assert connection.execute(text("select count(*) from surehook_inbox_events")).scalar() == 2
 
 
+def test_tables_that_lack_an_index_are_of_the_version_before_and_are_brought_up(url):
+    by_create_tables(url)
+    whole = schema_of(url)
+    with connected(url) as connection:
+        ddl.downgrade(connection, to=2)
+    assert (version_of(url), schema_of(url) == whole) == (2, False)
+    ran(url, ddl.script(url.partition(":")[0].partition("+")[0], version=2))
+    assert (version_of(url), schema_of(url)) == (3, whole)
+
+
 def test_on_older_tables_events_are_received_and_wait_and_one_line_says_what_to_do(url, caplog):
     caplog.set_level(logging.WARNING, "surehook.inbox")
     first(url)
@@ -167,7 +177,7 @@ def test_on_older_tables_events_are_received_and_wait_and_one_line_says_what_to_
     (line,) = caplog.records
     assert line.levelname == "ERROR"
     assert (
-        "its tables are of version 1, and this surehook needs 2: `surehook inbox ddl --from 1`"
+        "its tables are of version 1, and this surehook needs 3: `surehook inbox ddl --from 1`"
         in line.getMessage()
     )
     assert {one.attempts for one in inbox.events()} == {0}, "nobody's attempts are used up by that"
@@ -183,7 +193,9 @@ def test_what_the_version_before_says_to_newer_tables_they_understand(url):
     before = {name: rest for name, *rest in schema_of(url)}
     by_create_tables(url)
     after = {name: rest for name, *rest in schema_of(url)}
-    assert {name: after[name] for name in before} == before
+    for name, (columns, key, indexes) in before.items():
+        assert after[name][:2] == [columns, key]
+        assert set(indexes) <= set(after[name][2])
 
 
 def test_processes_that_make_the_tables_at_the_same_moment_all_succeed(url):
@@ -224,7 +236,8 @@ def test_every_table_came_with_a_version():
 def test_the_tables_of_the_first_version_are_printed_as_they_were(dialect):
     """So that what an old database has, and what a new one gets, cannot part."""
     printed = {one.strip() for one in (FIRST / f"{dialect}.sql").read_text().split(";\n") if one.strip()}
-    assert printed == set(ddl.statements(dialect, versions.CAME[1]))
+    later = ddl.index_statements(dialect, versions.indexes_since(1))
+    assert printed == set(ddl.statements(dialect, versions.CAME[1])) - set(later)
 
 
 def test_a_version_that_never_was_is_refused():

@@ -60,7 +60,8 @@ class NoWorkersWatch:
         if waits_s >= WAITS_S and stays_s >= STAYS_S and self._telling.may("unworked"):
             log.warning(
                 "events are stored, and no worker processes them: the oldest, of %s, has been due for %.0f s. Give the "
-                "application inbox.lifespan, call inbox.start(), or run `surehook inbox work MODULE:INBOX` (Django: manage.py surehook_work)",
+                "application inbox.lifespan, call inbox.start(), or run "
+                "`surehook inbox work MODULE:INBOX` (Django: manage.py surehook_work)",
                 found.source,
                 waits_s,
             )

@@ -307,7 +307,7 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         ...
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
-        """Documents of other types for which time had passed before that instant: their types and ids, at most so many."""
+        """Of each other type the document for which time passed first, if before that instant: types and ids, at most so many."""
         ...
 
     def history(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db import router
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ModelState, ProjectState
+from sqlalchemy import Index
 
 from surehook.inbox.django.models import fields_of, options_of
 from surehook.inbox.sql import ddl
-from surehook.inbox.sql.tables import PREFIX
+from surehook.inbox.sql.tables import PREFIX, metadata
 
 
 class MakeTables(Operation):
@@ -65,6 +68,65 @@ class MakeTables(Operation):
 
     def describe(self) -> str:
         return "Make the tables of the inbox: " + ", ".join(self.names)
+
+    @property
+    def migration_name_fragment(self) -> str:
+        return "_".join(self.names)
+
+
+class MakeIndexes(Operation):
+    """Make the indexes of these names (without their prefix), except those that are there, as a table made today has them."""
+
+    reversible = True
+    reduces_to_sql = True
+
+    def __init__(self, table: str, *names: str) -> None:
+        self.table, self.names = table, names
+
+    def deconstruct(self) -> tuple[str, list[object], dict[str, object]]:
+        return self.__class__.__qualname__, [self.table, *self.names], {}
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """Nothing: Django's models do not name indexes."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        there = () if schema_editor.collect_sql else self._there(schema_editor)
+        missing = [one for one in self._here(app_label, schema_editor) if one.name not in there]
+        for statement in ddl.index_statements(schema_editor.connection.vendor, missing):
+            schema_editor.execute(statement, params=None)
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        for statement in ddl.drop_statements(
+            schema_editor.connection.vendor, self._here(app_label, schema_editor)
+        ):
+            schema_editor.execute(statement, params=None)
+
+    def _here(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor) -> list[Index]:
+        """All of them if the table belongs into this database, by the routers' word."""
+        if not router.allow_migrate(schema_editor.connection.alias, app_label, model_name=self.table):
+            return []
+        names = {PREFIX + name for name in self.names}
+        return [index for index in metadata.tables[PREFIX + self.table].indexes if index.name in names]
+
+    def _there(self, schema_editor: BaseDatabaseSchemaEditor) -> Collection[str]:
+        connection = schema_editor.connection
+        with connection.cursor() as cursor:
+            return connection.introspection.get_constraints(cursor, PREFIX + self.table)
+
+    def describe(self) -> str:
+        return "Make indexes of the inbox: " + ", ".join(self.names)
 
     @property
     def migration_name_fragment(self) -> str:

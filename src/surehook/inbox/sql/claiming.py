@@ -29,9 +29,10 @@ from sqlalchemy import (
     update,
 )
 
+from surehook.inbox.sql import waking
 from surehook.inbox.sql.bulk import ARRAYS, WRITTEN, byte_array
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
-from surehook.inbox.sql.tables import ATTEMPTS_MOST, ID_BYTES, documents, events, followed, requests, runs
+from surehook.inbox.sql.tables import ATTEMPTS_MOST, ID_BYTES, events, requests, runs
 from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
@@ -107,12 +108,6 @@ _NEXT = (
     .limit(1)
 )
 _FIRST = select(func.min(runs.c.due_at)).where(runs.c.due_at.is_not(None))
-_FIRST_WAKE = (
-    select(documents.c.wake_at)
-    .where(documents.c.wake_at.is_not(None), followed())
-    .order_by(documents.c.wake_at)
-    .limit(1)
-)
 
 
 def claim(
@@ -187,7 +182,5 @@ def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_a
 
 
 def next_due(connection: Connection, types: Sequence[str]) -> int | None:
-    found = [connection.execute(_FIRST).scalar()]
-    if types:
-        found.append(connection.execute(_FIRST_WAKE, {"types": list(types)}).scalar())
+    found = [connection.execute(_FIRST).scalar(), waking.first(connection, types)]
     return min((int(one) for one in found if one is not None), default=None)

@@ -15,16 +15,17 @@ def downgrade() -> None:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from sqlalchemy import Index
 from sqlalchemy.dialects import mysql, postgresql, sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateIndex, CreateTable, DropIndex
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql.tables import PREFIX, metadata
 from surehook.inbox.sql.versions import downgrade as downgrade
-from surehook.inbox.sql.versions import since
+from surehook.inbox.sql.versions import indexes_since, since
 from surehook.inbox.sql.versions import upgrade as upgrade
 
 DIALECTS: dict[str, Any] = {
@@ -45,14 +46,25 @@ def statements(dialect: str, names: Collection[str] | None = None) -> list[str]:
         if names is not None and table.name.removeprefix(PREFIX) not in names:
             continue
         found.append(str(CreateTable(table).compile(dialect=made)).strip())
-        indexes = sorted(table.indexes, key=lambda one: str(one.name))
-        found += [str(CreateIndex(index).compile(dialect=made)).strip() for index in indexes]
+        found += index_statements(dialect, sorted(table.indexes, key=lambda one: str(one.name)))
     return found
+
+
+def index_statements(dialect: str, indexes: Iterable[Index]) -> list[str]:
+    """Return the statements that make these indexes."""
+    made = DIALECTS[dialect]()
+    return [str(CreateIndex(index).compile(dialect=made)).strip() for index in indexes]
+
+
+def drop_statements(dialect: str, indexes: Iterable[Index]) -> list[str]:
+    """Return the statements that drop these indexes."""
+    made = DIALECTS[dialect]()
+    return [str(DropIndex(index).compile(dialect=made)).strip() for index in indexes]
 
 
 def script(dialect: str, *, version: int = 0) -> str:
     """Write the statements as one text, each statement ended by a semicolon: all, or what tables of this version lack."""
-    wanted = statements(dialect, since(version))
+    wanted = [*statements(dialect, since(version)), *index_statements(dialect, indexes_since(version))]
     return "".join(f"{statement};\n\n" for statement in wanted).rstrip() + "\n" if wanted else ""
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, and_, bindparam, func, insert, select, true
+from sqlalchemy import Connection, and_, bindparam, func, insert, select, true
 from sqlalchemy.dialects import postgresql, sqlite
 
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
 from surehook.inbox.sql.claiming import LOADED, loaded
 from surehook.inbox.sql.keyed import Keyed
-from surehook.inbox.sql.tables import documents, events, followed, runs, steps, stopped, unindexed
+from surehook.inbox.sql.tables import documents, events, runs, steps, stopped, unindexed
 from surehook.ports.inbox import DocumentRow, HeldRun, StepRow
 from surehook.ports.inbox_runs import DocumentKey, Run
 
@@ -47,16 +47,6 @@ _NOT_DUE = Keyed(
     ),
 )
 
-_WAKING = (
-    select(*_KEY, documents.c.wake_at)
-    .where(
-        documents.c.wake_at <= bindparam("now"),
-        followed(),
-    )
-    .order_by(documents.c.wake_at)
-    .limit(bindparam("most", type_=Integer))
-    .with_for_update(skip_locked=True)
-)
 _LEASED = ("wake_at",)
 # The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
 # process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
@@ -182,18 +172,6 @@ def _takes_back(body: str, move: str) -> bool:
     return bool(later["rule"] == "undone" and later.get("source") == moved.get("source"))
 
 
-def due(
-    connection: Connection, *, types: Sequence[str], now: int, limit: int
-) -> list[tuple[DocumentKey, int]]:
-    """Find documents for which time has passed, and when it did, and lock them."""
-    if not types:
-        return []
-    found = connection.execute(_WAKING, {"types": list(types), "now": now, "most": limit})
-    return [
-        ((document_type, tenant, document), wake_at) for document_type, tenant, document, wake_at in found
-    ]
-
-
 def leased(
     connection: Connection,
     found: Sequence[tuple[DocumentKey, int]],
@@ -245,18 +223,6 @@ def held_after(connection: Connection, after: bytes, *, limit: int) -> list[Held
 def wake(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
     found = _NOT_DUE.rows(connection, keys, now=now)
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now, *key) for key in found])
-
-
-def unfollowed(
-    connection: Connection, types: Sequence[str], *, before: int, limit: int
-) -> list[tuple[str, str]]:
-    wanted = (
-        select(documents.c.document_type, documents.c.document)
-        .where(documents.c.wake_at <= before, documents.c.document_type.not_in(types))
-        .order_by(documents.c.wake_at)
-        .limit(limit)
-    )
-    return [(document_type, document) for document_type, document in connection.execute(wanted)]
 
 
 def history(

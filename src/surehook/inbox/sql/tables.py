@@ -33,7 +33,6 @@ from sqlalchemy import (
     Text,
     TextClause,
     UniqueConstraint,
-    bindparam,
     text,
 )
 from sqlalchemy.dialects import mysql
@@ -212,7 +211,15 @@ Index(PREFIX + "runs_stopped", runs.c.state, runs.c.id, sqlite_where=stopped(), 
 Index(PREFIX + "requests_received", requests.c.received_at)
 Index(PREFIX + "events_received", events.c.received_at)
 _waits = documents.c.wake_at.is_not(None)
+# For applications of a version that has only this one; the next is in its place.
 Index(PREFIX + "documents_wake", documents.c.wake_at, sqlite_where=_waits, postgresql_where=_waits)
+Index(
+    PREFIX + "documents_due",
+    documents.c.document_type,
+    documents.c.wake_at,
+    sqlite_where=_waits,
+    postgresql_where=_waits,
+)
 Index(PREFIX + "steps_of", steps.c.document, steps.c.document_type, steps.c.tenant, steps.c.id)
 Index(PREFIX + "steps_event", steps.c.event)
 _owed = receipts.c.due_at.is_not(None)
@@ -225,8 +232,3 @@ def unindexed(column: Column[str]) -> ColumnElement[str]:
     """A column that is to decide without an index that begins with it: all events of a source, or all documents of a type, would
     be read for the few that are wanted."""
     return column.concat("")
-
-
-def followed() -> ColumnElement[bool]:
-    """The document is of one of the types that are the value `types`."""
-    return unindexed(documents.c.document_type).in_(bindparam("types", expanding=True))

@@ -25,6 +25,7 @@ from surehook.inbox.sql import (
     pruning,
     settling,
     showing,
+    waking,
 )
 from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer
 from surehook.inbox.sql.idle_timeout import StoreBounds
@@ -222,7 +223,7 @@ class SqlTransaction(ReceiptStatements, Tries):
     def waking(
         self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
     ) -> dict[DocumentKey, int]:
-        found = documenting.due(self._unbound, types=types, now=now, limit=limit)
+        found = waking.due(self._unbound, types=types, now=now, limit=limit)
         return documenting.leased(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
 
     def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
@@ -235,7 +236,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         documenting.wake(self._unbound, keys, now=now)
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
-        return documenting.unfollowed(self.connection, types, before=before, limit=limit)
+        return waking.unfollowed(self.connection, types, before=before, limit=limit)
 
     def history(
         self, document: str, *, document_type: str | None, tenant: str, limit: int = 0

@@ -9,11 +9,11 @@ Alembic's own definitions made the tables, where a test emptied all of them, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Inspector, inspect
+from sqlalchemy import Connection, Index, Inspector, inspect
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.sql.tables import PREFIX, metadata
@@ -23,7 +23,10 @@ from surehook.ports.inbox import StoreUnavailable
 CAME: dict[int, tuple[str, ...]] = {
     1: ("requests", "events", "runs", "conflicts", "documents", "steps", "receipts"),
     2: ("tries",),
+    3: (),
 }
+# Version → the indexes that came with it, of tables that were there. A table that is made today has them from the start.
+INDEXES: dict[int, tuple[str, ...]] = {3: ("documents_due",)}
 CURRENT = max(CAME)
 _WAIT_S = 60  # for another process that makes tables just now
 _LOCK = "surehook_inbox_tables"
@@ -36,24 +39,42 @@ def since(version: int) -> list[str]:
     return [name for number, names in CAME.items() if number > version for name in names]
 
 
+def indexes_since(version: int) -> list[Index]:
+    """The indexes that came after this version, of the tables that it has."""
+    made_anew = {PREFIX + name for name in since(version)}
+    names = {PREFIX + name for number, names in INDEXES.items() if number > version for name in names}
+    tables = (table for table in metadata.sorted_tables if table.name not in made_anew)
+    return [index for table in tables for index in table.indexes if index.name in names]
+
+
 def of(connection: Connection) -> int:
     """The newest version of which a database has everything; 0: none."""
     there = inspect(connection)
     version = 0
-    for number, names in CAME.items():
-        if not _are_there(there, names):
+    for number in CAME:
+        if not _is_there(there, number):
             break
         version = number
     return version
 
 
 def is_current(connection: Connection) -> bool:
-    """Tell whether the tables that came last are there: one question for each worker that begins."""
-    return _are_there(inspect(connection), CAME[CURRENT])
+    """Tell whether what came after the first version is there: few questions for each worker that begins."""
+    there = inspect(connection)
+    return all(_is_there(there, number) for number in CAME if number > 1)
 
 
-def _are_there(there: Inspector, names: Sequence[str]) -> bool:
-    return all(there.has_table(PREFIX + name) for name in names)
+def _is_there(there: Inspector, version: int) -> bool:
+    return all(there.has_table(PREFIX + name) for name in CAME[version]) and all(
+        _has_index(there, PREFIX + name) for name in INDEXES.get(version, ())
+    )
+
+
+def _has_index(there: Inspector, name: str) -> bool:
+    table = next(
+        table.name for table in metadata.sorted_tables for index in table.indexes if index.name == name
+    )
+    return there.has_table(table) and any(index["name"] == name for index in there.get_indexes(table))
 
 
 def outdated(version: int) -> str:
@@ -77,10 +98,14 @@ def upgrade(connection: Connection | None) -> None:
         )
     with _alone(connection):
         metadata.create_all(connection)
+        for index in indexes_since(min(CAME)):
+            index.create(connection, checkfirst=True)
 
 
 def downgrade(connection: Connection, to: int = 0) -> None:
-    """Drop the tables that came after this version, with everything in them. Raises SettingsError."""
+    """Drop the tables that came after this version, with everything in them, and the indexes. Raises SettingsError."""
+    for index in indexes_since(to):
+        index.drop(connection, checkfirst=True)
     metadata.drop_all(connection, tables=[metadata.tables[PREFIX + name] for name in since(to)])
 
 

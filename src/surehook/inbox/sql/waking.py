@@ -1,0 +1,106 @@
+"""Documents for which time has passed. They are looked for type by type, each time through an index that begins with the type:
+however many are due that nobody here follows, and however many sleep, a look reads what it returns.
+
+Types are asked for together, in one statement, and what is found is locked by its keys in a second one, as a union locks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from sqlalchemy import Connection, Executable, bindparam, func, select, union_all
+
+from surehook.inbox.sql.keyed import Keyed
+from surehook.inbox.sql.tables import documents
+from surehook.ports.inbox_runs import DocumentKey
+
+TYPES = 100  # of one statement: SQLite takes 500 parts of a union
+TYPES_MOST = 10_000  # that are looked at for those that nobody follows
+
+_type, _at = documents.c.document_type, documents.c.wake_at
+_KEY = (_type, documents.c.tenant, documents.c.document)
+_STILL_DUE = Keyed(
+    _KEY,
+    lambda given: (
+        select(*_KEY, _at)
+        .where(given, _at <= bindparam("now"))
+        .with_for_update(skip_locked=True, of=documents)
+    ),
+)
+_NEXT_TYPE = select(_type).where(_type > bindparam("after")).order_by(_type).limit(1)
+_FIRST_OF = (
+    select(documents.c.document)
+    .where(_type == bindparam("type"), _at <= bindparam("before"))
+    .order_by(_at)
+    .limit(1)
+)
+
+
+def due(
+    connection: Connection, *, types: Sequence[str], now: int, limit: int
+) -> list[tuple[DocumentKey, int]]:
+    """Find documents for which time has passed, and when it did, and lock them."""
+    found: list[tuple[int, DocumentKey]] = []
+    for some, values in _portions(types):
+        rows = connection.execute(_due_of(some), {**values, "now": now, "most": limit})
+        found += [(at, (type_, tenant, document)) for type_, tenant, document, at in rows]
+    keys = [key for _, key in sorted(found)[:limit]]
+    still = _STILL_DUE.rows(connection, keys, now=now)
+    locked = [((type_, tenant, document), at) for type_, tenant, document, at in still]
+    return sorted(locked, key=lambda one: one[1])
+
+
+def first(connection: Connection, types: Sequence[str]) -> int | None:
+    """Find the instant at which the next document of these types is due, or was."""
+    found: list[int | None] = []
+    for some, values in _portions(types):
+        found += connection.execute(_first_of(some), values).scalars().all()
+    return min((int(one) for one in found if one is not None), default=None)
+
+
+def unfollowed(
+    connection: Connection, types: Sequence[str], *, before: int, limit: int
+) -> list[tuple[str, str]]:
+    """Find, of each type that is none of these, the document that has been due for longest, if since `before`."""
+    found: list[tuple[str, str]] = []
+    after: str | None = ""
+    for _ in range(TYPES_MOST):
+        after = connection.execute(_NEXT_TYPE, {"after": after}).scalar()
+        if after is None or len(found) == limit:
+            break
+        if after in types:
+            continue
+        document = connection.execute(_FIRST_OF, {"type": after, "before": before}).scalar()
+        if document is not None:
+            found.append((after, document))
+    return found
+
+
+def _portions(types: Sequence[str]) -> Iterator[tuple[int, dict[str, object]]]:
+    for at in range(0, len(types), TYPES):
+        some = types[at : at + TYPES]
+        yield len(some), {f"type_{place}": one for place, one in enumerate(some)}
+
+
+@cache
+def _due_of(types: int) -> Executable:
+    parts = (
+        select(*_KEY, _at)
+        .where(_type == bindparam(f"type_{place}"), _at <= bindparam("now"))
+        .order_by(_at)
+        .limit(bindparam("most"))
+        .subquery()
+        for place in range(types)
+    )
+    return union_all(*map(select, parts))
+
+
+@cache
+def _first_of(types: int) -> Executable:
+    return union_all(
+        *(
+            select(func.min(_at)).where(_type == bindparam(f"type_{place}"), _at.is_not(None))
+            for place in range(types)
+        )
+    )
