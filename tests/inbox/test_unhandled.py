@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import AsyncInbox, Inbox, sources, unhandled_events
+from surehook.inbox import AsyncInbox, Inbox, operations, sources, unhandled_events
 from surehook.inbox.running import until_stopped
 from surehook.inbox.workflow import SIGNING
 from tests.inbox.house import NOW, SECRET, message, partner
@@ -124,6 +124,23 @@ def test_what_waits_for_a_handler_is_not_unparked_with_schema_versions(houses):
     house.work()
     assert house.do(house.inbox.unpark("partner")) == 0
     assert house.states() == {"evt_1": "parked"}
+
+
+def test_what_waits_for_a_schema_version_is_unparked_in_portions(houses, monkeypatch):
+    monkeypatch.setattr(operations, "PORTION", 2)
+    place = sources.Field("schema_version")
+    choices = {"schema_version": place, "unknown_schema": "park"}
+    old = houses(sources=[partner(schema_versions=["1"], **choices)])
+    for n in range(9):
+        old.send(*message(f"evt_{n}", schema_version=str(1 + n % 3)))
+    old.on()
+    old.work()
+    assert sorted(old.states().values()) == ["finalized"] * 3 + ["parked"] * 6
+    new = old.twin(sources=[partner(schema_versions=["1", "3"], **choices)])
+    assert new.do(new.inbox.unpark("partner")) == 3
+    assert new.do(new.inbox.unpark("partner")) == 0
+    assert {id for id, state in new.states().items() if state == "parked"} == {"evt_1", "evt_4", "evt_7"}
+    new.close()
 
 
 # -- definitions ----------------------------------------------------------------------------------------------

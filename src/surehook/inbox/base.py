@@ -139,7 +139,11 @@ class BaseInbox(Definitions, ABC, Generic[S]):
         return begun
 
     def _unpark(self, source: str) -> Script[int]:
-        found: int = yield self.store.run(operations.unpark_work(self._source(source), self.clock.now()))
+        known, now, found = self._source(source), self.clock.now(), 0
+        after: bytes | None = b""
+        while after is not None:
+            part: tuple[int, bytes | None] = yield self.store.run(operations.unpark_work(known, now, after))
+            found, after = found + part[0], part[1]
         self.woken.set()
         return found
 

@@ -11,7 +11,7 @@ function, and where a handler is a coroutine, `Transaction.wait` waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -243,8 +243,11 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """Let parked runs be processed; returns how many were still parked."""
         ...
 
-    def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
-        """Let parked events of schema versions that are known now be processed; returns how many."""
+    def unpark(
+        self, source: str, versions: Collection[str], *, after: bytes, limit: int, now: int
+    ) -> tuple[int, bytes | None]:
+        """Look at the next parked runs, by id, and let those of schema versions that are known now be processed; returns how
+        many, and where to go on (None: it is done)."""
         ...
 
     def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:

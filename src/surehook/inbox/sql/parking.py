@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, literal_column, or_, select, update
+from sqlalchemy import Connection, literal_column, select, update
 
 from surehook.inbox.sql.tables import events, runs, stopped
 from surehook.ports.inbox import UNHANDLED
 
+IDS = 500  # of one statement: SQLite takes 999 parameters in old builds
 _PARKED = runs.c.state == literal_column("'parked'")
 
 
@@ -32,16 +33,26 @@ def take_up(connection: Connection, ids: Sequence[bytes], *, now: int) -> int:
     return max(done.rowcount, 0)
 
 
-def unpark(connection: Connection, source: str, versions: Sequence[str], *, now: int) -> int:
-    """Let those be processed that wait for one of these schema versions; how many."""
-    known = select(events.c.id).where(events.c.source == source, events.c.schema_version.in_(versions))
-    done = connection.execute(
-        update(runs)
-        .where(
-            _PARKED,
-            or_(runs.c.error_code.is_(None), runs.c.error_code.not_in(UNHANDLED)),
-            runs.c.event.in_(known),
-        )
-        .values(state="accepted", due_at=now)
-    )
-    return max(done.rowcount, 0)
+def unpark(
+    connection: Connection, source: str, versions: Collection[str], *, after: bytes, limit: int, now: int
+) -> tuple[int, bytes | None]:
+    """Of the next of those that are parked, by id, let those be processed that wait for one of these schema versions."""
+    page = connection.execute(
+        select(runs.c.id, runs.c.error_code, events.c.source, events.c.schema_version)
+        .select_from(runs.join(events, events.c.id == runs.c.event))
+        .where(stopped(), _PARKED, runs.c.id > after)
+        .order_by(runs.c.id)
+        .limit(limit)
+    ).all()
+    wait = [
+        id_
+        for id_, code, of, version in page
+        if code not in UNHANDLED and of == source and version in versions
+    ]
+    done = 0
+    for at in range(0, len(wait), IDS):
+        some = runs.c.id.in_(wait[at : at + IDS])
+        done += connection.execute(
+            update(runs).where(some, _PARKED).values(state="accepted", due_at=now)
+        ).rowcount
+    return done, bytes(page[-1].id) if len(page) == limit else None

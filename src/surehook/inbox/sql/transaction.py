@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -189,8 +189,10 @@ class SqlTransaction(ReceiptStatements, Tries):
     def take_up(self, runs: Sequence[bytes], *, now: int) -> int:
         return parking.take_up(self.connection, runs, now=now)
 
-    def unpark(self, source: str, versions: Sequence[str], *, now: int) -> int:
-        return parking.unpark(self.connection, source, versions, now=now)
+    def unpark(
+        self, source: str, versions: Collection[str], *, after: bytes, limit: int, now: int
+    ) -> tuple[int, bytes | None]:
+        return parking.unpark(self.connection, source, versions, after=after, limit=limit, now=now)
 
     def entries(self, wanted: Filter, *, limit: int) -> list[Entry]:
         return showing.entries(self.connection, wanted, limit=limit)
