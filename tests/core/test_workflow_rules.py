@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from surehook.core.workflow import rules
 from surehook.core.workflow.decide import (
     RULES,
     VERDICTS,
@@ -436,6 +437,16 @@ def test_after_an_end_the_workflow_goes_no_other_way():
 
 def test_an_unknown_cause_decides_nothing():
     assert says(begun("sent").tell("viewed", cause="a command of somebody"))[:2] == ("applied", "move")
+
+
+def test_signers_are_bounded(monkeypatch):
+    monkeypatch.setattr(rules, "PARTIES_MAX", 3)
+    story = begun("sent")
+    for name in ("ana", "bob", "carl"):
+        assert story.tell("viewed", party=name).verdict == "applied"
+    assert says(story.tell("signed", party="dora"))[:2] == ("conflict", "too_many_parties")
+    assert story.tell("signed", party="ana").verdict == "applied"
+    assert len(story.document.parties) == 3
 
 
 def test_branches_are_bounded():

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from surehook.core.workflow.data import parse_table, render_table
 from surehook.core.workflow.decide import (
+    COMMANDS_MAX,
     Arrival,
     Document,
     OperatorCommand,
@@ -432,3 +433,14 @@ def test_the_model_of_arrival_is_kept_where_nobody_says_a_word():
         found = [(step.event, step.verdict, step.after, step.released) for step in decision.steps]
         assert found == expected(AGREED, arrived, number)
         document, arrived = decision.document, arrived | {number}
+
+
+def test_what_people_have_said_before_a_worker_comes_is_bounded():
+    document = decide(SIGNING, None, Arrival(id="a", type="document.sent", sequence=1), NOW)
+    step, stands = document.own, document.document
+    for _ in range(COMMANDS_MAX):
+        stands = asked(stands, OperatorCommand(what="undo", at=NOW, step=step))
+    with pytest.raises(WorkflowError, match="100 commands wait for a worker already"):
+        asked(stands, OperatorCommand(what="undo", at=NOW, step=step))
+    told = decide(SIGNING, stands, None, NOW).document
+    assert asked(told, OperatorCommand(what="undo", at=NOW, step=step)).words != ()

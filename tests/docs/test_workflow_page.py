@@ -6,9 +6,8 @@ import re
 from typing import NamedTuple
 
 from surehook.core.workflow.check import FLAWS
-from surehook.core.workflow.decide import RULES, VERDICTS
-from surehook.core.workflow.draft import BRANCHES_MAX
-from surehook.core.workflow.table_values import MEMORY
+from surehook.core.workflow.decide import COMMANDS_MAX, RULES, VERDICTS
+from surehook.core.workflow.table_values import BRANCHES_MAX, MEMORY, PARTIES_MAX
 from surehook.inbox import workflow
 from surehook.inbox.workflow_diagram import draw_mermaid, draw_mermaid_parties
 from tests.docs.pages import PAGES, examples, first_column, function, section
@@ -77,4 +76,5 @@ def test_the_bounds_are_the_defaults():
     order = workflow.Order()
     assert f"one document ({order.count})" in text
     assert f"`jump` ({order.jump:,})" in text
-    assert f"`memory` events ({MEMORY}) and {BRANCHES_MAX} branches" in text
+    assert f"`memory` events ({MEMORY}), {BRANCHES_MAX} branches and {PARTIES_MAX:,} signers" in text
+    assert f"holds {COMMANDS_MAX} rejections" in text

@@ -78,6 +78,7 @@ __all__ = [
 ]
 
 GRANTS_MAX = 8  # remediation tokens that a document holds at once
+COMMANDS_MAX = 100  # that no decision has carried out yet
 
 
 def decide(
@@ -119,9 +120,14 @@ def release(table: Table, document: Document, now: int, *, by: str = "", why: st
 
 
 def asked(document: Document, word: OperatorCommand) -> Document:
-    """The document with a word that its next decision carries out. A second release before that is the same one."""
+    """The document with a word that its next decision carries out. A second release before that is the same one. Raises
+    WorkflowError beyond 100 that wait for that."""
     if word.what == "release" and any(one.what == "release" for one in document.words):
         return document
+    if len(document.words) >= COMMANDS_MAX:
+        raise WorkflowError(
+            f"{COMMANDS_MAX} commands wait for a worker already: say it again then", field="words"
+        )
     return structs.replace(document, words=(*document.words, _aimed(document, word)))
 
 

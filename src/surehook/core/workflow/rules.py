@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from surehook.core.workflow.draft import Draft, is_newer, token_digest, version_key
 from surehook.core.workflow.flow import Relation
+from surehook.core.workflow.table_values import PARTIES_MAX
 from surehook.core.workflow.values import Arrival, Party, Verdict
 
 
@@ -55,6 +56,12 @@ def _judge(draft: Draft, event: Arrival, *, leap: bool) -> Ruling:
     late = _late(draft, event)
     if late is not None:
         return late
+    if (
+        table.parties is not None
+        and event.party not in (None, *draft.parties)
+        and len(draft.parties) >= PARTIES_MAX
+    ):
+        return Ruling("conflict", "too_many_parties", f"{len(draft.parties)} signers are known already")
     if kind in table.branches:
         return _turn(draft, event, kind, leap=leap)
     return _move(draft, event, kind, leap=leap)

@@ -13,6 +13,7 @@ Ways = dict[str, dict[str, str]]
 
 # Branches that a document remembers; a workflow that turned more often is looked at by people.
 BRANCHES_MAX = 32
+PARTIES_MAX = 1_000  # of a document, which is read and written whole with each event
 # Senders that repeat do so for about as long; what has not come by then was never sent.
 STRICT_WAIT_S = 3 * 86_400
 AGAIN_MS = (1_000, 60_000)  # least and most, by when an event is handed in again for which there was no room

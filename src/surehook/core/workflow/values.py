@@ -47,6 +47,7 @@ RULES: dict[str, str] = {
     "unproven": "states between here and there have not been seen",
     "locked": "only a newer workflow version or a token leads out of this state",
     "too_many_branches": "the workflow has more branches at once than are remembered",
+    "too_many_parties": "the document has more signers than are remembered",
     "waited_too_long": "what it waited for did not come in time",
     "gave_up": "numbers that did not come were given up",
     "released": "an operator let the document go on",
