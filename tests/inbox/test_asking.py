@@ -84,7 +84,7 @@ def test_who_waits_too_long_for_the_writer_of_its_process_is_told_to_come_again(
         house.inbox.store.turn.acquire()
         assert house.receive("evt_1").status == 503
         with pytest.raises(StoreUnavailable, match="one writer"):
-            house.inbox.counts()
+            house.inbox.replay(reason="again", source="partner")
         house.inbox.store.turn.release()
     else:
 
@@ -92,7 +92,7 @@ def test_who_waits_too_long_for_the_writer_of_its_process_is_told_to_come_again(
             turn = house.inbox.store._turn
             await turn.acquire()
             with pytest.raises(StoreUnavailable, match="one writer"):
-                await house.inbox.counts()
+                await house.inbox.replay(reason="again", source="partner")
             turn.release()
 
         house.do(story())
