@@ -8,11 +8,10 @@ from django.db import router
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ModelState, ProjectState
-from sqlalchemy import Index
 
 from surehook.inbox.django.models import fields_of, options_of
-from surehook.inbox.sql import ddl
-from surehook.inbox.sql.tables import PREFIX, metadata
+from surehook.inbox.sql import ddl, versions
+from surehook.inbox.sql.tables import PREFIX
 
 
 class MakeTables(Operation):
@@ -97,8 +96,8 @@ class MakeIndexes(Operation):
         to_state: ProjectState,
     ) -> None:
         there = () if schema_editor.collect_sql else self._there(schema_editor)
-        missing = [one for one in self._here(app_label, schema_editor) if one.name not in there]
-        for statement in ddl.index_statements(schema_editor.connection.vendor, missing):
+        missing = [name for name in self._here(app_label, schema_editor) if PREFIX + name not in there]
+        for statement in ddl.index_statements(schema_editor.connection.vendor, versions.indexes(missing)):
             schema_editor.execute(statement, params=None)
 
     def database_backwards(
@@ -109,16 +108,14 @@ class MakeIndexes(Operation):
         to_state: ProjectState,
     ) -> None:
         for statement in ddl.drop_statements(
-            schema_editor.connection.vendor, self._here(app_label, schema_editor)
+            schema_editor.connection.vendor, versions.indexes(self._here(app_label, schema_editor))
         ):
             schema_editor.execute(statement, params=None)
 
-    def _here(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor) -> list[Index]:
+    def _here(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor) -> Collection[str]:
         """All of them if the table belongs into this database, by the routers' word."""
-        if not router.allow_migrate(schema_editor.connection.alias, app_label, model_name=self.table):
-            return []
-        names = {PREFIX + name for name in self.names}
-        return [index for index in metadata.tables[PREFIX + self.table].indexes if index.name in names]
+        is_here = router.allow_migrate(schema_editor.connection.alias, app_label, model_name=self.table)
+        return self.names if is_here else ()
 
     def _there(self, schema_editor: BaseDatabaseSchemaEditor) -> Collection[str]:
         connection = schema_editor.connection

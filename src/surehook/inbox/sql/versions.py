@@ -9,7 +9,7 @@ Alembic's own definitions made the tables, where a test emptied all of them, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,9 +42,16 @@ def since(version: int) -> list[str]:
 def indexes_since(version: int) -> list[Index]:
     """The indexes that came after this version, of the tables that it has."""
     made_anew = {PREFIX + name for name in since(version)}
-    names = {PREFIX + name for number, names in INDEXES.items() if number > version for name in names}
-    tables = (table for table in metadata.sorted_tables if table.name not in made_anew)
-    return [index for table in tables for index in table.indexes if index.name in names]
+    names = [name for number, names in INDEXES.items() if number > version for name in names]
+    return [
+        index for index in indexes(names) if index.table is not None and index.table.name not in made_anew
+    ]
+
+
+def indexes(names: Collection[str]) -> list[Index]:
+    """The indexes of these names, without their prefix."""
+    wanted = {PREFIX + name for name in names}
+    return [index for table in metadata.sorted_tables for index in table.indexes if index.name in wanted]
 
 
 def of(connection: Connection) -> int:
