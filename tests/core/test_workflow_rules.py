@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from surehook.core.workflow import rules
+from surehook.core.workflow import draft
 from surehook.core.workflow.decide import (
     RULES,
     VERDICTS,
@@ -440,12 +440,15 @@ def test_an_unknown_cause_decides_nothing():
 
 
 def test_signers_are_bounded(monkeypatch):
-    monkeypatch.setattr(rules, "PARTIES_MAX", 3)
+    monkeypatch.setattr(draft, "PARTIES_MAX", 3)
     story = begun("sent")
     for name in ("ana", "bob", "carl"):
         assert story.tell("viewed", party=name).verdict == "applied"
     assert says(story.tell("signed", party="dora"))[:2] == ("conflict", "too_many_parties")
+    assert says(story.tell("replaced", party="dora", replaces="ana"))[:2] == ("conflict", "too_many_parties")
+    assert story.tell("certificate", party="dora").verdict == "informational"
     assert story.tell("signed", party="ana").verdict == "applied"
+    assert story.tell("completed", party="dora").verdict == "applied", "it is no act of a signer"
     assert len(story.document.parties) == 3
 
 

@@ -121,11 +121,11 @@ PLANTED = {
         "test_leaving.py::TestWhatCameInTime::test_is_in_time_though_it_is_processed_later",
     ),
     "a document goes on before what another worker has": (
-        "sql/documenting.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"token\": token}).scalar(),", "",
+        "sql/waking.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"token\": token}).scalar(),", "",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
     ),
     "a document goes on before what a process had that ended long ago": (
-        "sql/documenting.py", "connection.execute(_LAPSED_SINCE, bounds).scalar(),", "",
+        "sql/waking.py", "connection.execute(_LAPSED_SINCE, bounds).scalar(),", "",
         "test_leaving.py::TestWhatCameInTime::test_what_a_process_had_that_ended_long_ago_is_in_time",
     ),
     "an event keeps no place as its transaction is refused": (
@@ -181,7 +181,7 @@ PLANTED = {
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_handler_that_ends_its_process",
     ),
     "a document that cannot go on is tried at once again": (
-        "sql/documenting.py", "[(now + lease_ms, *key) for key in instants]", "[]",
+        "sql/waking.py", "[(now + lease_ms, *key) for key in instants]", "[]",
         "test_leaving.py::TestADocumentThatCannotGoOn::test_is_one_workers_until_its_lease_lapses",
     ),
     "ids of two sources are one": (

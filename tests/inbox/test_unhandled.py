@@ -127,7 +127,7 @@ def test_what_waits_for_a_handler_is_not_unparked_with_schema_versions(houses):
 
 
 def test_what_waits_for_a_schema_version_is_unparked_in_portions(houses, monkeypatch):
-    monkeypatch.setattr(operations, "PORTION", 2)
+    monkeypatch.setattr(operations, "PARKED", 2)
     place = sources.Field("schema_version")
     choices = {"schema_version": place, "unknown_schema": "park"}
     old = houses(sources=[partner(schema_versions=["1"], **choices)])

@@ -29,7 +29,8 @@ T = TypeVar("T")
 NOTE_CHARS = 1_000
 CODE_CHARS = 64
 ROWS = 10_000  # of one list or one replay
-PORTION = 1_000  # that are unparked in one transaction, or removed, of each kind: some tens of milliseconds
+PORTION = 1_000  # of each kind that retention removes in one transaction: some tens of milliseconds
+PARKED = 500  # runs that are looked at in one transaction to be unparked: some milliseconds
 LOOKS = 20_000  # events that are looked at for one page: some tens of milliseconds
 _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
 
@@ -181,7 +182,7 @@ def replay_work(
 
 def unpark_work(source: Source, now: int, after: bytes) -> Callable[[Transaction], tuple[int, bytes | None]]:
     return lambda transaction: transaction.unpark(
-        source.name, source.schema_versions, after=after, limit=PORTION, now=now
+        source.name, source.schema_versions, after=after, limit=PARKED, now=now
     )
 
 

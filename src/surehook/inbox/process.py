@@ -31,6 +31,7 @@ from surehook.inbox.gaps import Gaps
 from surehook.inbox.handler_errors import words
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.quoting import quoted
+from surehook.inbox.rejections import NO_DOCUMENT
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
 from surehook.inbox.standing_documents import StandingDocuments
@@ -290,7 +291,7 @@ class Processor:
         try:
             document, arrival = workflow.read(event, source=run.source)
         except NoDocument as error:
-            return PreparedRun(run, ended=policy.end(run, "rejected", code="no_document", error=str(error)))
+            return PreparedRun(run, ended=policy.end(run, "rejected", code=NO_DOCUMENT, error=str(error)))
         return PreparedRun(
             run, event, workflow=workflow, key=(workflow.document_type, run.tenant, document), arrival=arrival
         )

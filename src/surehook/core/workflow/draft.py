@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from surehook.core.workflow.check import WorkflowError
 from surehook.core.workflow.table import Table
-from surehook.core.workflow.table_values import BRANCHES_MAX
+from surehook.core.workflow.table_values import BRANCHES_MAX, PARTIES_MAX
 from surehook.core.workflow.values import Arrival, Branch, Document, Party, Retried, Seen, Waiting
 
 _VERSION = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){0,3})", re.ASCII)
@@ -183,6 +183,10 @@ class Draft:
                 return False
             number = branch.parent
         return True
+
+    def has_room(self, *names: str | None) -> bool:
+        """Tell whether these signers are known, or can be remembered as well."""
+        return len(self.parties) < PARTIES_MAX or all(name in self.parties for name in names)
 
     def can_branch(self) -> bool:
         """Tell whether one more branch can be remembered: there is room, or an ended one to forget."""

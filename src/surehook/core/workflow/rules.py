@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from surehook.core.workflow.draft import Draft, is_newer, token_digest, version_key
 from surehook.core.workflow.flow import Relation
-from surehook.core.workflow.table_values import PARTIES_MAX
 from surehook.core.workflow.values import Arrival, Party, Verdict
 
 
@@ -56,12 +55,6 @@ def _judge(draft: Draft, event: Arrival, *, leap: bool) -> Ruling:
     late = _late(draft, event)
     if late is not None:
         return late
-    if (
-        table.parties is not None
-        and event.party not in (None, *draft.parties)
-        and len(draft.parties) >= PARTIES_MAX
-    ):
-        return Ruling("conflict", "too_many_parties", f"{len(draft.parties)} signers are known already")
     if kind in table.branches:
         return _turn(draft, event, kind, leap=leap)
     return _move(draft, event, kind, leap=leap)
@@ -97,6 +90,8 @@ def _turn(draft: Draft, event: Arrival, kind: str, *, leap: bool) -> Ruling:
     table = draft.table
     if table.branches[kind] == "replace" and (event.party is None or event.replaces is None):
         return Ruling("conflict", "flaw", f"{kind} does not say who replaces whom")
+    if table.branches[kind] == "replace" and not draft.has_room(event.party, event.replaces):
+        return _too_many_parties(draft)
     if not draft.can_branch():
         return Ruling("conflict", "too_many_branches", f"{len(draft.branches)} branches are open already")
     if kind in table.flow.moves or draft.state in table.flow.terminal:
@@ -124,6 +119,8 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
         return ruling
     if draft.state in flow.terminal and ruling.verdict != "applied":
         return ruling
+    if not draft.has_room(event.party):
+        return _too_many_parties(draft)
     stands = draft.parties.get(event.party, Party(parties.initial))
     theirs = parties.judge(stands.state, kind, permitted=token or is_newer(event.version, stands.version))
     freed = token and (
@@ -136,6 +133,10 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
         return ruling
     spent = ruling._replace(spends=spends or freed)
     return _with_party(draft, event, spent, theirs, stands, leap=leap or token)
+
+
+def _too_many_parties(draft: Draft) -> Ruling:
+    return Ruling("conflict", "too_many_parties", f"{len(draft.parties)} signers are known already")
 
 
 def _with_party(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, insert, select, true
+from sqlalchemy import Connection, and_, insert, select, true
 from sqlalchemy.dialects import postgresql, sqlite
 
 from surehook.inbox.sql.bulk import ARRAYS, Rows, insert_missing, insert_rows, update_rows
@@ -26,51 +26,6 @@ _STEP = ("id", *_KEY_NAMES, "event", "event_id", "verdict", "decided_at", "body"
 _ROWS = select(*_KEY, documents.c.body, documents.c.state, documents.c.wake_at, documents.c.updated_at)
 _STANDING = Keyed(_KEY, lambda given: _ROWS.where(given).order_by(*_KEY))
 _LOCKED = Keyed(_KEY, lambda given: _ROWS.where(given).order_by(*_KEY).with_for_update(of=documents))
-_ASLEEP = Keyed(
-    _KEY,
-    lambda given: (
-        select(*_KEY)
-        .where(given, documents.c.wake_at.is_not(None))
-        .with_for_update(skip_locked=True, of=documents)
-    ),
-)
-_NOT_DUE = Keyed(
-    _KEY,
-    lambda given: (
-        select(*_KEY)
-        .where(
-            given,
-            documents.c.body.is_not(None),
-            documents.c.wake_at.is_(None) | (documents.c.wake_at > bindparam("now")),
-        )
-        .with_for_update(skip_locked=True, of=documents)
-    ),
-)
-
-_LEASED = ("wake_at",)
-# The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
-# process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
-LOOKS = 100_000
-_WAITS_SINCE = (
-    select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
-)
-_BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(
-    runs.c.due_at > bindparam("since"),
-    runs.c.due_at <= bindparam("until"),
-    runs.c.lease != bindparam("token"),
-    runs.c.number == 0,
-    runs.c.error_code.is_(None),
-)
-_due = (
-    select(runs.c.accepted_at, runs.c.lease, runs.c.number, runs.c.error_code)
-    .where(runs.c.due_at <= bindparam("since"))
-    .order_by(runs.c.due_at, runs.c.id)
-    .limit(LOOKS)
-    .subquery()
-)
-_LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(
-    _due.c.lease.is_not(None), _due.c.number == 0, _due.c.error_code.is_(None)
-)
 
 
 def locked(connection: Connection, keys: Sequence[DocumentKey]) -> dict[DocumentKey, DocumentRow]:
@@ -172,35 +127,6 @@ def _takes_back(body: str, move: str) -> bool:
     return bool(later["rule"] == "undone" and later.get("source") == moved.get("source"))
 
 
-def leased(
-    connection: Connection,
-    found: Sequence[tuple[DocumentKey, int]],
-    *,
-    now: int,
-    lease_ms: int,
-    token: bytes,
-) -> dict[DocumentKey, int]:
-    """Lease those for which no run matters that came before their instants; returns them with these."""
-    waits_since = connection.execute(_WAITS_SINCE, {"now": now}).scalar() if found else None
-    found = [one for one in found if waits_since is None or one[1] <= waits_since]
-    if not found:
-        return {}
-    bounds = {"since": now - lease_ms, "until": now + lease_ms}
-    begun = (
-        connection.execute(_BEGUN_SINCE, {**bounds, "token": token}).scalar(),
-        connection.execute(_LAPSED_SINCE, bounds).scalar(),
-    )
-    before = min((int(one) for one in begun if one is not None), default=now)
-    instants = {key: wake_at for key, wake_at in found if wake_at <= before}
-    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in instants])
-    return instants
-
-
-def wake_again(connection: Connection, instants: Mapping[DocumentKey, int]) -> None:
-    found = [tuple(key) for key in _ASLEEP.rows(connection, list(instants))]
-    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(instants[key], *key) for key in found])
-
-
 def held_after(connection: Connection, after: bytes, *, limit: int) -> list[HeldRun]:
     page = (
         select(runs.c.id, runs.c.event)
@@ -218,11 +144,6 @@ def held_after(connection: Connection, after: bytes, *, limit: int) -> list[Held
         key = None if body is None else (document_type, tenant, document)
         last[bytes(id_)] = HeldRun(run=bytes(id_), key=key, step=body)
     return list(last.values())
-
-
-def wake(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
-    found = _NOT_DUE.rows(connection, keys, now=now)
-    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now, *key) for key in found])
 
 
 def history(

@@ -9,7 +9,6 @@ from sqlalchemy import Connection, literal_column, select, update
 from surehook.inbox.sql.tables import events, runs, stopped
 from surehook.ports.inbox import UNHANDLED
 
-IDS = 500  # of one statement: SQLite takes 999 parameters in old builds
 _PARKED = runs.c.state == literal_column("'parked'")
 
 
@@ -45,14 +44,8 @@ def unpark(
         .limit(limit)
     ).all()
     wait = [
-        id_
+        bytes(id_)
         for id_, code, of, version in page
         if code not in UNHANDLED and of == source and version in versions
     ]
-    done = 0
-    for at in range(0, len(wait), IDS):
-        some = runs.c.id.in_(wait[at : at + IDS])
-        done += connection.execute(
-            update(runs).where(some, _PARKED).values(state="accepted", due_at=now)
-        ).rowcount
-    return done, bytes(page[-1].id) if len(page) == limit else None
+    return take_up(connection, wait, now=now), bytes(page[-1].id) if len(page) == limit else None

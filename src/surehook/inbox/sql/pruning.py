@@ -1,10 +1,10 @@
 """Retention: a walk through what is old, in the order of arrival, some pages of rows in each transaction.
 
 What still has something to come may be old and many: a hundred thousand events that wait for a handler. So a walk remembers its
-place, and each of its transactions looks at `PAGES * PAGE` rows of a table at most, whatever it finds there, and at hardly more
-than `EVENTS` events for the bodies of these: a request may have a thousand. A page is read
-first, and then, by these very rows, what is needed of them: with a condition on whole tables (`NOT IN`, `NOT EXISTS`) it is the
-planner who decides how often everything that is unfinished is read.
+place, and each of its transactions looks at `PAGES * PAGE` rows of a table at most, whatever it finds there. A request may have a
+thousand events: once `EVENTS` were looked at, a transaction removes no further bodies. A page is read first, and then, by these
+very rows, what is needed of them: with a condition on whole tables (`NOT IN`, `NOT EXISTS`) it is the planner who decides how
+often everything that is unfinished is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from surehook.inbox.sql.tables import TRIES, conflicts, events, receipts, reques
 from surehook.ports.inbox_pruning import Place, Pruned, PrunedPart, PrunePlace
 
 PAGE = 400  # rows: two parameters each, below the 999 of old SQLite builds
-EVENTS = 4_000
+EVENTS = 4_000  # and those of one more request at most
 FIRST_REQUESTS = 4  # of a page, whose events show how many requests may be looked at together
 PAGES = 2  # of each table in one transaction: some milliseconds, for which SQLite's writer is held
 
@@ -53,16 +53,11 @@ def _bodies(connection: Connection, before: int, limit: int, place: Place | None
         if place is None or removed >= limit or seen >= EVENTS:
             break
         rows, place = _page(connection, requests, before, place, min(PAGE, limit - removed))
-        looked, needed = 0, set[bytes]()
-        while looked < len(rows) and seen < EVENTS:
-            some = rows[looked : looked + _together(looked, seen)]
-            looked += len(some)
-            request_of = _events_of(connection, some)
-            seen += len(request_of)
-            needed |= _needed(connection, request_of)
+        looked, unneeded, read = _unneeded(connection, rows, EVENTS - seen)
+        seen += read
         if looked < len(rows):
-            rows, place = rows[:looked], rows[looked - 1]
-        free = _locked(connection, requests, [id_ for _, id_ in rows if id_ not in needed])
+            place = rows[looked - 1]
+        free = _locked(connection, requests, unneeded)
         if free:
             connection.execute(delete(requests).where(requests.c.id.in_(free)))
         removed += len(free)
@@ -109,9 +104,16 @@ def _page(
     return rows, rows[-1] if len(rows) == limit else None
 
 
-def _together(looked: int, seen: int) -> int:
-    """The number of requests to look at next, after so many that had so many events."""
-    return FIRST_REQUESTS if not looked else max(1, (EVENTS - seen) * looked // max(seen, looked))
+def _unneeded(connection: Connection, rows: Sequence[Place], most: int) -> tuple[int, list[bytes], int]:
+    """Look at requests until they had `most` events: the number of them, those without an open run, and the number of events."""
+    looked, seen, needed, together = 0, 0, set[bytes](), FIRST_REQUESTS
+    while looked < len(rows) and seen < most:
+        some = rows[looked : looked + together]
+        request_of = _events_of(connection, some)
+        needed |= _needed(connection, request_of)
+        looked, seen = looked + len(some), seen + len(request_of)
+        together = max(1, (most - seen) * looked // max(seen, looked))  # as many as fit, if they are as these
+    return looked, [id_ for _, id_ in rows[:looked] if id_ not in needed], seen
 
 
 def _events_of(connection: Connection, rows: Sequence[Place]) -> dict[bytes, bytes]:

@@ -226,16 +226,16 @@ class SqlTransaction(ReceiptStatements, Tries):
         self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
     ) -> dict[DocumentKey, int]:
         found = waking.due(self._unbound, types=types, now=now, limit=limit)
-        return documenting.leased(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
+        return waking.leased(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
 
     def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
-        documenting.wake_again(self._unbound, instants)
+        waking.wake_again(self._unbound, instants)
 
     def held_after(self, after: bytes, *, limit: int) -> list[HeldRun]:
         return documenting.held_after(self._unbound, after, limit=limit)
 
     def wake(self, keys: Sequence[DocumentKey], *, now: int) -> None:
-        documenting.wake(self._unbound, keys, now=now)
+        waking.wake(self._unbound, keys, now=now)
 
     def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
         return waking.unfollowed(self.connection, types, before=before, limit=limit)

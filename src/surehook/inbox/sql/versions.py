@@ -9,7 +9,7 @@ Alembic's own definitions made the tables, where a test emptied all of them, or 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ CAME: dict[int, tuple[str, ...]] = {
 }
 # Version → the indexes that came with it, of tables that were there. A table that is made today has them from the start.
 INDEXES: dict[int, tuple[str, ...]] = {3: ("documents_due",)}
+_TABLE_OF = {str(index.name): table.name for table in metadata.sorted_tables for index in table.indexes}
 CURRENT = max(CAME)
 _WAIT_S = 60  # for another process that makes tables just now
 _LOCK = "surehook_inbox_tables"
@@ -41,17 +42,24 @@ def since(version: int) -> list[str]:
 
 def indexes_since(version: int) -> list[Index]:
     """The indexes that came after this version, of the tables that it has."""
-    made_anew = {PREFIX + name for name in since(version)}
-    names = [name for number, names in INDEXES.items() if number > version for name in names]
-    return [
-        index for index in indexes(names) if index.table is not None and index.table.name not in made_anew
-    ]
+    made_anew = since(version)
+    return indexes(
+        name
+        for number, names in INDEXES.items()
+        for name in names
+        if number > version and table_of(name) not in made_anew
+    )
 
 
-def indexes(names: Collection[str]) -> list[Index]:
+def indexes(names: Iterable[str]) -> list[Index]:
     """The indexes of these names, without their prefix."""
     wanted = {PREFIX + name for name in names}
     return [index for table in metadata.sorted_tables for index in table.indexes if index.name in wanted]
+
+
+def table_of(index: str) -> str:
+    """The table of an index, both without their prefix."""
+    return _TABLE_OF[PREFIX + index].removeprefix(PREFIX)
 
 
 def of(connection: Connection) -> int:
@@ -73,15 +81,13 @@ def is_current(connection: Connection) -> bool:
 
 def _is_there(there: Inspector, version: int) -> bool:
     return all(there.has_table(PREFIX + name) for name in CAME[version]) and all(
-        _has_index(there, PREFIX + name) for name in INDEXES.get(version, ())
+        _has_index(there, name) for name in INDEXES.get(version, ())
     )
 
 
 def _has_index(there: Inspector, name: str) -> bool:
-    table = next(
-        table.name for table in metadata.sorted_tables for index in table.indexes if index.name == name
-    )
-    return there.has_table(table) and any(index["name"] == name for index in there.get_indexes(table))
+    table = PREFIX + table_of(name)
+    return there.has_table(table) and any(one["name"] == PREFIX + name for one in there.get_indexes(table))
 
 
 def outdated(version: int) -> str:

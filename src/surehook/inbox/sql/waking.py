@@ -6,13 +6,14 @@ Types are asked for together, in one statement, and what is found is locked by i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from sqlalchemy import Connection, Executable, bindparam, func, select, union_all
 
+from surehook.inbox.sql.bulk import update_rows
 from surehook.inbox.sql.keyed import Keyed
-from surehook.inbox.sql.tables import documents
+from surehook.inbox.sql.tables import documents, runs
 from surehook.ports.inbox_runs import DocumentKey
 
 TYPES = 100  # of one statement: SQLite takes 500 parts of a union
@@ -20,11 +21,30 @@ TYPES_MOST = 10_000  # that are looked at for those that nobody follows
 
 _type, _at = documents.c.document_type, documents.c.wake_at
 _KEY = (_type, documents.c.tenant, documents.c.document)
+_KEY_NAMES = tuple(column.name for column in _KEY)
 _STILL_DUE = Keyed(
     _KEY,
     lambda given: (
         select(*_KEY, _at)
         .where(given, _at <= bindparam("now"))
+        .with_for_update(skip_locked=True, of=documents)
+    ),
+)
+_ASLEEP = Keyed(
+    _KEY,
+    lambda given: (
+        select(*_KEY).where(given, _at.is_not(None)).with_for_update(skip_locked=True, of=documents)
+    ),
+)
+_NOT_DUE = Keyed(
+    _KEY,
+    lambda given: (
+        select(*_KEY)
+        .where(
+            given,
+            documents.c.body.is_not(None),
+            _at.is_(None) | (_at > bindparam("now")),
+        )
         .with_for_update(skip_locked=True, of=documents)
     ),
 )
@@ -34,6 +54,31 @@ _FIRST_OF = (
     .where(_type == bindparam("type"), _at <= bindparam("before"))
     .order_by(_at)
     .limit(1)
+)
+
+_LEASED = ("wake_at",)
+# The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
+# process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
+LOOKS = 100_000
+_WAITS_SINCE = (
+    select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
+)
+_BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(
+    runs.c.due_at > bindparam("since"),
+    runs.c.due_at <= bindparam("until"),
+    runs.c.lease != bindparam("token"),
+    runs.c.number == 0,
+    runs.c.error_code.is_(None),
+)
+_due = (
+    select(runs.c.accepted_at, runs.c.lease, runs.c.number, runs.c.error_code)
+    .where(runs.c.due_at <= bindparam("since"))
+    .order_by(runs.c.due_at, runs.c.id)
+    .limit(LOOKS)
+    .subquery()
+)
+_LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(
+    _due.c.lease.is_not(None), _due.c.number == 0, _due.c.error_code.is_(None)
 )
 
 
@@ -49,6 +94,40 @@ def due(
     still = _STILL_DUE.rows(connection, keys, now=now)
     locked = [((type_, tenant, document), at) for type_, tenant, document, at in still]
     return sorted(locked, key=lambda one: one[1])
+
+
+def leased(
+    connection: Connection,
+    found: Sequence[tuple[DocumentKey, int]],
+    *,
+    now: int,
+    lease_ms: int,
+    token: bytes,
+) -> dict[DocumentKey, int]:
+    """Lease those for which no run matters that came before their instants; returns them with these."""
+    waits_since = connection.execute(_WAITS_SINCE, {"now": now}).scalar() if found else None
+    found = [one for one in found if waits_since is None or one[1] <= waits_since]
+    if not found:
+        return {}
+    bounds = {"since": now - lease_ms, "until": now + lease_ms}
+    begun = (
+        connection.execute(_BEGUN_SINCE, {**bounds, "token": token}).scalar(),
+        connection.execute(_LAPSED_SINCE, bounds).scalar(),
+    )
+    before = min((int(one) for one in begun if one is not None), default=now)
+    instants = {key: wake_at for key, wake_at in found if wake_at <= before}
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in instants])
+    return instants
+
+
+def wake_again(connection: Connection, instants: Mapping[DocumentKey, int]) -> None:
+    found = [tuple(key) for key in _ASLEEP.rows(connection, list(instants))]
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(instants[key], *key) for key in found])
+
+
+def wake(connection: Connection, keys: Sequence[DocumentKey], *, now: int) -> None:
+    found = _NOT_DUE.rows(connection, keys, now=now)
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now, *key) for key in found])
 
 
 def first(connection: Connection, types: Sequence[str]) -> int | None:

@@ -12,4 +12,4 @@ from surehook.inbox.sql.versions import INDEXES
 
 class Migration(migrations.Migration):
     dependencies: ClassVar[list[tuple[str, str]]] = [("surehook_inbox", "0002_tries")]
-    operations: ClassVar[list[MakeIndexes]] = [MakeIndexes("documents", *INDEXES[3])]
+    operations: ClassVar[list[MakeIndexes]] = [MakeIndexes(*INDEXES[3])]
