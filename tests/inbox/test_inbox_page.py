@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 import surehook.inbox
-from surehook.inbox import Inbox, sources, step_ends, undoing
+from surehook.inbox import Inbox, rejections, sources, step_ends, undoing
 from surehook.inbox.answers import CODES
 from surehook.inbox.workflow import SIGNING
 from surehook.ports.inbox import UNHANDLED
@@ -173,6 +173,7 @@ def test_every_code_of_a_run_is_in_the_table():
         step_ends.WAITED_TOO_LONG,
         step_ends.LINE_FULL,
         step_ends.TURN_CAME,
+        rejections.NO_DOCUMENT,
         *UNHANDLED,
     }  # the default of `failed_with`, and names in their place
     assert {"commit_failed", "workflow_error", "line_full", "not_wanted", "unreadable"} <= codes, (

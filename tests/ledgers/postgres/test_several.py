@@ -45,13 +45,14 @@ async def test_two_nodes_that_claim_at_once_get_each_row_once(desk: Desk, other:
     items = [desk.make.incoming(desk.endpoint) for _ in range(400)]
     await _accept(desk, *items)
 
-    async def drain(one: Desk) -> list[Delivery]:
-        got: list[Delivery] = []
+    async def drain(one: Desk, got: list[Delivery]) -> list[Delivery]:
         while rows := await one.claim(limit=30):
             got += rows
         return got
 
-    first, second = await asyncio.gather(drain(desk), drain(other))
+    # Both have begun before one of them can have taken all.
+    begun = await asyncio.gather(desk.claim(limit=30), other.claim(limit=30))
+    first, second = await asyncio.gather(drain(desk, begun[0]), drain(other, begun[1]))
     assert first
     assert second
     ids = [row.id for row in first + second]
