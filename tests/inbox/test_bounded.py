@@ -97,13 +97,29 @@ def test_one_of_fifty_calls_that_hangs_keeps_its_handler_alone():
 
 
 def test_a_worker_claims_what_it_can_do_and_more_as_it_does_all_of_it():
-    portion = ClaimSize(64)
+    assert ClaimSize(64, is_known=True).size == 64
+    portion = ClaimSize(64, is_known=False)
+    assert portion.size == 1, "nobody knows how long its handler takes"
     sizes = []
-    for done, left in ((1, 63), (1, 0), (4, 0), (3, 13), (3, 0), (12, 0), (48, 0), (0, 5)):
-        portion.shared(done, left)
+    for done, left, share in (
+        (1, 0, 0),
+        (50, 14, 1.0),
+        (50, 0, 0.8),
+        (62, 0, 0.2),
+        (64, 0, 2.0),
+        (1, 31, 0),
+        (1, 0, 0),
+        (0, 5, 0),
+    ):
+        portion.shared(done, left, share)
         sizes.append(portion.size)
+    assert sizes == [64, 50, 62, 64, 32, 1, 4, 1]
     portion.alone()
-    assert [*sizes, portion.size] == [1, 4, 16, 3, 12, 48, 64, 1, 1]
+    after_a_slow_one = [portion.size]
+    for done in (1, 4, 16, 64):
+        portion.shared(done, 0, 0)
+        after_a_slow_one.append(portion.size)
+    assert after_a_slow_one == [1, 4, 16, 64, 64]
 
 
 def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_given_back_untried(house):

@@ -1,16 +1,20 @@
-"""Timeouts of coroutines, where one task awaits many of them, one after the other.
+"""Timeouts of coroutines, where one task waits for many of them, one after the other.
 
 A timer of its own for each (`asyncio.timeout`) costs more than a short handler does. So a task has one, which is set when there
 is none and looks, when it goes off, at what is under way then: most often a later call, whose time it waits for anew.
+
+A coroutine around each would cost as much again, in every step that is taken within. So nothing is around it: a greenlet waits
+for it (`Transaction.wait`), and learns there that it was cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 T = TypeVar("T")
+Wait = Callable[[Coroutine[object, None, T]], T]
 
 
 class Over(Exception):
@@ -27,14 +31,14 @@ class Deadline:
         self._until: float | None = None  # of the coroutine under way
         self._is_over = False
 
-    async def bound(self, coroutine: Coroutine[object, None, T], seconds: float) -> T:
-        """Await a coroutine for so long, and cancel it then; its result. Raises Over, and what the coroutine raises."""
+    def bound(self, wait: Wait[T], coroutine: Coroutine[object, None, T], seconds: float) -> T:
+        """Wait for a coroutine for so long, and cancel it then; its result. Raises Over, and what the coroutine raises."""
         cancelling, around = self._task.cancelling(), self._until  # it may be within another one
         until = self._loop.time() + seconds
         self._until = until = until if around is None else min(until, around)
         self._wake(until)
         try:
-            return await coroutine
+            return wait(coroutine)
         except asyncio.CancelledError:
             if self._is_over and self._task.cancelling() - 1 <= cancelling:
                 raise Over from None
@@ -70,12 +74,12 @@ class Deadlines:
     def __init__(self) -> None:
         self._by_task: dict[asyncio.Task[object], Deadline] = {}
 
-    def bound(self, coroutine: Coroutine[object, None, T], seconds: float) -> Coroutine[object, None, T]:
-        """Bound a coroutine of the calling task, which has to await it. Raises Over, and what the coroutine raises."""
+    def bound(self, wait: Wait[T], coroutine: Coroutine[object, None, T], seconds: float) -> T:
+        """Have the calling task wait for a coroutine, so long. Raises Over, and what the coroutine raises."""
         task = asyncio.current_task()
         assert task is not None
         found = self._by_task.get(task)
         if found is None:
             found = self._by_task[task] = Deadline(task)
             task.add_done_callback(self._by_task.pop)
-        return found.bound(coroutine, seconds)
+        return found.bound(wait, coroutine, seconds)

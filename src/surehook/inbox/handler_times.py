@@ -36,6 +36,11 @@ class HandlerTimes:
         else:
             self._seen[id(handler)] = before + (seconds - before) * SHARE
 
+    @property
+    def is_known(self) -> bool:
+        """True once a handler was at work."""
+        return bool(self._seen)
+
     def together(self, runs: Sequence[Run]) -> int:
         """Count those, from the first on, that share a transaction; none: the first one has it alone."""
         for number, run in enumerate(runs):
@@ -46,16 +51,21 @@ class HandlerTimes:
 
 
 class ClaimSize:
-    """The number of runs that a worker claims: those it has to give back another could have begun with."""
+    """The number of runs that a worker claims: those it has to give back another could have begun with, and each is written
+    twice and read once more for nothing. One, where nobody knows yet how long handlers take, and then all that may be."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.size = most
+    def __init__(self, most: int, *, is_known: bool) -> None:
+        self._most = self._grows = most
+        self.size = most if is_known else 1
 
-    def shared(self, done: int, left: int) -> None:
-        """Adapt to a batch: so many runs shared its transaction and were done, so many were given back."""
-        self.size = max(1, done) if left else min(self._most, max(1, self.size * GROWS))
+    def shared(self, done: int, left: int, share: float) -> None:
+        """Adapt to a batch: so many runs shared its transaction and were done, so many were given back. `share`: the part of a
+        batch's time that they took, 1 for all of it."""
+        size, self._grows = done if left else self.size * self._grows, GROWS
+        if share > 0:
+            size = min(size, int(done / share))
+        self.size = max(1, min(size, self._most))
 
     def alone(self) -> None:
         """Adapt to a slow run that had a transaction to itself: so will the next."""
-        self.size = 1
+        self.size, self._grows = 1, GROWS

@@ -257,7 +257,7 @@ def _called(
         try:
             result = handler.function(event, tx)
             if handler.is_async:
-                result = transaction.wait(deadlines.bound(result, seconds))
+                result = deadlines.bound(transaction.wait, result, seconds)
         except Over as error:
             raise HandlerTimeout.after(seconds) from error
         except BaseException as error:

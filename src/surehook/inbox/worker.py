@@ -79,7 +79,7 @@ class Worker:
     ) -> None:
         self._store, self._transactions, self._takeover = store, transactions, takeover
         self._woken, self._stopped = woken, stopped
-        self._portion = ClaimSize(transactions.rules.batch)
+        self._portion = ClaimSize(transactions.rules.batch, is_known=transactions.handler_times.is_known)
         self.in_progress = InProgress()
         self.is_stopping = False
         self.is_given_up = False
@@ -147,6 +147,7 @@ class Worker:
         if not runs:
             return True
         split, attempt = transactions.split(runs), BatchAttempt()
+        time = transactions.time(lambda: self.is_stopping)
         self.in_progress = InProgress(token, runs)
         try:
             if split.first:
@@ -156,7 +157,7 @@ class Worker:
                 split.runs,
                 token,
                 rest=split.rest,
-                is_stopping=lambda: self.is_stopping,
+                time=time,
                 attempt=attempt,
                 leased=leased,
             )
@@ -175,7 +176,8 @@ class Worker:
             if split.is_slow and not transactions.handler_times.together(split.runs):
                 self._portion.alone()  # and not one that was never seen, and is quick
             else:
-                self._portion.shared(len(split.runs) + len(split.rest) - done.left, done.left)
+                count = len(split.runs) + len(split.rest) - done.left
+                self._portion.shared(count, done.left, time.share)
             transactions.report(done)
             return not (split.first or done.left)
 
@@ -228,10 +230,10 @@ class Worker:
         for longer, and one that cannot be committed keeps no other waiting. What this does not come to is given back; all where
         not all runs were handled that were claimed before: they may matter."""
         transactions, self.in_progress = self._transactions, InProgress()
-        is_over = transactions.over(lambda: self.is_stopping)
+        time = transactions.time(lambda: self.is_stopping)
         left = dict(instants)
         for number, key in enumerate(instants):
-            if self.is_stopping or not is_all or (number and is_over()):
+            if self.is_stopping or not is_all or (number and time.is_over()):
                 yield self._store.run(transactions.wake_again_work(left))
                 return
             del left[key]

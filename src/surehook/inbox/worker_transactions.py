@@ -41,6 +41,27 @@ class ClaimSplit(Struct):
     is_slow: bool = False
 
 
+class BatchTime:
+    """The time of one batch: enough was done at once when it is over, or when the worker is to stop."""
+
+    def __init__(self, boot: Callable[[], float], most_s: float, is_stopping: Callable[[], bool]) -> None:
+        self._boot, self._most_s, self._is_stopping = boot, most_s, is_stopping
+        # Since the first that is through: before it, what others hold was waited for.
+        self._began: float | None = None
+
+    def is_over(self) -> bool:
+        """Asked after each thing that is done."""
+        now = self._boot()
+        if self._began is None:
+            self._began = now
+        return now >= self._began + self._most_s or self._is_stopping()
+
+    @property
+    def share(self) -> float:
+        """The part of it that was taken, 1 for all of it."""
+        return 0 if self._began is None or not self._most_s else (self._boot() - self._began) / self._most_s
+
+
 class WorkerTransactions:
     """The transactions of workers, and what is reported of them."""
 
@@ -114,13 +135,13 @@ class WorkerTransactions:
         waking: Collection[DocumentKey] = (),
         *,
         rest: Sequence[Run] = (),
-        is_stopping: Callable[[], bool] = lambda: False,
+        time: BatchTime | None = None,
         attempt: BatchAttempt | None = None,
         alone: bool = False,
         leased: Collection[DocumentKey] = (),
         may_undo: bool = True,
     ) -> Callable[[Transaction], BatchResult]:
-        is_over = self.over(is_stopping)
+        is_over = (time or self.time(lambda: False)).is_over
         return lambda transaction: self.processor.process(
             transaction,
             runs,
@@ -134,18 +155,9 @@ class WorkerTransactions:
             may_undo=may_undo,
         )
 
-    def over(self, is_stopping: Callable[[], bool]) -> Callable[[], bool]:
-        """Make a question to ask after each thing that is done: was enough done at once?"""
-        # Set by the first that is through: before it, what others hold was waited for.
-        until: float | None = None
-
-        def is_over() -> bool:
-            nonlocal until
-            now = self.handler_times.boot()
-            until = now + self.rules.batch_s if until is None else until
-            return now >= until or is_stopping()
-
-        return is_over
+    def time(self, is_stopping: Callable[[], bool]) -> BatchTime:
+        """Make the time of a batch."""
+        return BatchTime(self.handler_times.boot, self.rules.batch_s, is_stopping)
 
     def wake_again_work(self, instants: Mapping[DocumentKey, int]) -> Callable[[Transaction], None]:
         return lambda transaction: transaction.wake_again(instants)
