@@ -90,7 +90,8 @@ def sign(
     at = int(time.time()) if timestamp is None else timestamp
     if not verification.is_message_id(msg_id):
         raise SecretError("a message id is 1 to 128 letters, digits, _ and -")
-    read = [signature.read_secret(text) for text in ([secrets] if isinstance(secrets, str) else secrets)]
+    given = [secrets] if isinstance(secrets, str | None) else secrets
+    read = [signature.read_secret(text) for text in given]
     signatures = [
         (signature.sign if kind == signature.V1 else signature.sign_v1a)(material, msg_id, at, body)
         for kind, material in read

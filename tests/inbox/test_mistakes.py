@@ -300,6 +300,8 @@ MISTAKES = [
     Mistake("gave an AsyncEngine to Inbox", lambda s: raised(lambda: Inbox(create_async_engine("sqlite+aiosqlite://"))), "AsyncEngine", "AsyncInbox(engine)"),  # type: ignore[arg-type]
     Mistake("gave an Engine to AsyncInbox", lambda s: raised(lambda: AsyncInbox(create_engine("sqlite://"))), "Engine", "Inbox(engine)"),  # type: ignore[arg-type]
     Mistake("left the database's variable empty", lambda s: raised(lambda: Inbox(None)), "NoneType", "is the setting empty"),  # type: ignore[arg-type]
+    Mistake("left the secret's variable empty", lambda s: raised(lambda: sources.named("yousign", secret=None)), "NoneType", "or not set"),  # type: ignore[arg-type]
+    Mistake("signed with an empty variable", lambda s: raised(lambda: surehook.verify.sign(None, "evt_1", b"{}")), "NoneType", "come"),  # type: ignore[arg-type]
     # -- extras
     Mistake("has no driver", lambda s: s.without("psycopg", "from surehook.inbox import Inbox; Inbox('postgresql://db/app')"), "psycopg", "pip install 'psycopg[binary]'"),
     Mistake("has not the extra `inbox`", lambda s: s.without("sqlalchemy", "from surehook.inbox import Inbox"), "sqlalchemy", "pip install 'surehook[inbox]'"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from surehook.core.errors import SettingsError
 from surehook.inbox import sources
 from surehook.inbox.testing import Trial
 from surehook.inbox.workflow import SIGNING
@@ -35,6 +36,25 @@ def test_information_between_moves_holds_nothing_and_is_heard(trial):
     tell(trial, "document.signed", 3, signer="ana")
     tell(trial, "identity.verified", 2, signer="ana")
     assert heard == [("document.sent", "sent"), ("identity.verified", "sent"), ("document.signed", "signed")]
+
+
+def test_a_test_may_decide_on_a_processed_event_and_hear_what_is_undone(trial):
+    undone: list[tuple[str, str, str]] = []
+    trial.on("surehook", "document.*", final=False)(lambda event, tx: None)
+    trial.on_undo("surehook")(
+        lambda event, tx: undone.append((event.id, event.change.before, event.change.after))
+    )
+    tell(trial, "document.sent", 1)
+    tell(trial, "document.viewed", 2)
+    assert trial.finalize("evt_1") and not trial.finalize("evt_1")
+    assert trial.reject("evt_2", "not_compliant", source="surehook")
+    trial.work()
+    assert undone == [("evt_2", "viewed", "sent")]
+    assert trial.states() == {"evt_1": "finalized", "evt_2": "rejected"}
+    with pytest.raises(SettingsError, match="0 events here have the id 'evt_9'"):
+        trial.reject("evt_9")
+    with pytest.raises(SettingsError, match="this inbox has no source 'stripe'"):
+        trial.sign("stripe")
 
 
 def test_a_test_may_say_a_persons_words(trial):

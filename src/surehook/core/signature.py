@@ -52,6 +52,10 @@ def read_secret(text: str) -> tuple[str, bytes]:
 
     Raises SecretError, also for a public key: it cannot sign.
     """
+    if not isinstance(text, str):
+        raise SecretError(
+            f"a secret is text, and not a {type(text).__name__}: is the setting that it comes from set?"
+        )
     if text.startswith(PREFIX_SECRET):
         material = read_base64(text.removeprefix(PREFIX_SECRET))
         _check_material(V1, material)

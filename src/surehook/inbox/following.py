@@ -7,6 +7,7 @@ Informational events reach handlers that ask.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from surehook.inbox.patterns import check_pattern, matches
 from surehook.inbox.undoing import Undoing
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
 from surehook.ports.inbox_runs import Run
+
+log = logging.getLogger("surehook.inbox")
 
 
 class Followed(NamedTuple):
@@ -40,6 +43,7 @@ class Following:
         self.undoing = undoing
         self.workflows = Workflows()
         self._rules: list[_Rule] = []
+        self._unheard: set[str] = set()
         self.identify = identify
 
     def add(self, workflow: Workflow, source: str, pattern: str) -> None:
@@ -47,6 +51,19 @@ class Following:
         if workflow not in list(self.workflows):
             self.workflows.add(workflow)
         self._rules.append(_Rule(source, pattern, workflow))
+
+    def check_undoing(self) -> None:
+        """Warn, once for each, of functions of `on_undo` that will never be called, as no workflow follows their source."""
+        followed = {rule.source for rule in self._rules}
+        for one in self.undoing.handlers:
+            if followed & {"*", one.source} or (followed and one.source == "*") or one.name in self._unheard:
+                continue
+            self._unheard.add(one.name)
+            log.warning(
+                "on_undo(%r) of %s is never called: no workflow follows that source, so its events move no document that could "
+                "go back: inbox.follow(workflow, %r)",
+                one.source, one.name, one.source,
+            )  # fmt: skip
 
     def adopt(self, other: Following) -> None:
         """Take over the rules and undoing handlers of another one."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -178,6 +178,9 @@ class Handlers:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._all)
 
     def adopt(self, other: Handlers, change: Callable[[Handler], Handler]) -> None:
         """Take over what another one has, each changed by `change`."""

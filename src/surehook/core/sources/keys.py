@@ -19,14 +19,17 @@ from surehook.core.verification import Key, Keys, VerifyError, checked_point, ed
 SECRET_CHARS = 4_096  # tokens with many claims run to 3 KB
 KEYS = 100  # secrets of one source; a rotation needs two
 RSA_BITS_MIN = 2_048
+EMPTY = "is the setting that it comes from empty, or not set?"
 
 Matcher = Callable[[bytes, bytes], bool]  # (signed content, signature) → does it match?
 
 _HASHES = {"hmac-sha256": "sha256", "hmac-sha512": "sha512", "hmac-sha1": "sha1"}
 
 
-def given(keys: Keys) -> list[Key]:
+def given(keys: Keys | None) -> list[Key]:
     """The keys as a list of `Key`. Raises VerifyError bad_secret."""
+    if keys is None:
+        raise VerifyError("bad_secret", "a secret is text, and not a NoneType", hint=EMPTY)
     listed = [keys] if isinstance(keys, str | Key) else keys
     if not isinstance(listed, Sequence) or not 0 < len(listed) <= KEYS:
         raise VerifyError(
@@ -39,7 +42,7 @@ def given(keys: Keys) -> list[Key]:
             raise VerifyError(
                 "bad_secret",
                 f"a secret is text of 1 to {SECRET_CHARS} characters, and not {what}",
-                hint="is the setting that it comes from empty?",
+                hint=EMPTY,
             )
         if not (_is_instant(key.not_before) and _is_instant(key.not_after)):
             raise VerifyError("bad_secret", "a key holds from and to Unix seconds")

@@ -17,7 +17,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from msgspec import structs
 
-from surehook.core.errors import SurehookError
+from surehook.core.errors import SettingsError, SurehookError
 from surehook.core.sources.provider import Reply
 from surehook.core.workflow.decide import Table
 from surehook.inbox import AsyncInbox, Inbox
@@ -25,6 +25,7 @@ from surehook.inbox.event import Event
 from surehook.inbox.failures import Failure
 from surehook.inbox.handlers import HandlerOptions
 from surehook.inbox.operations import EventQuery, EventRow
+from surehook.inbox.receive import no_source
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
 from surehook.inbox.testing.sending import Message, Sender
@@ -143,8 +144,13 @@ class Trial:
         body    the whole body instead, byte for byte
         secret  to sign with, in place of the source's own; a private key (PEM) where the source has a public one
         url     as the sender calls it, where it is signed
+
+        Raises SettingsError for a source that is not there.
         """
-        found = self.inbox.receiver.sources[source]
+        sources = self.inbox.receiver.sources
+        if source not in sources:
+            raise no_source(source, sources)
+        found = sources[source]
         sender = Sender.to(found, at=self._seconds(), secret=secret, url=url)
         wanted = sender.wanted(self._numbers, id, type, data, body, headers, fields)
         return sender.message(wanted, at=self._seconds())
@@ -166,6 +172,16 @@ class Trial:
 
         def define(function: F) -> F:
             self._define(lambda inbox: inbox.on(source, pattern, **choices)(self._counting(function)))
+            return function
+
+        return define
+
+    def on_undo(self, source: str, pattern: str = "*") -> Callable[[F], F]:
+        """As `Inbox.on_undo`."""
+
+        def define(function: F) -> F:
+            undoes = cast("Callable[..., None]", function)
+            self._define(lambda inbox: inbox.on_undo(source, pattern)(undoes))
             return function
 
         return define
@@ -233,6 +249,20 @@ class Trial:
     def replay(self, *, reason: str = "a test", limit: int = 1_000, **wanted: Unpack[EventQuery]) -> int:
         """As `Inbox.replay`."""
         return self._do(self.inbox.replay(reason=reason, limit=limit, **wanted))
+
+    def finalize(self, id: str, note: str = "", *, source: str | None = None) -> bool:
+        """As `Inbox.finalize`, of the event that has this id. Raises SettingsError where none has, or several."""
+        return self._do(self.inbox.finalize(self._ref(id, source), note))
+
+    def reject(self, id: str, code: str = "a_test", note: str = "", *, source: str | None = None) -> bool:
+        """As `Inbox.reject`, likewise; `work()` takes back the move of its document."""
+        return self._do(self.inbox.reject(self._ref(id, source), code, note))
+
+    def _ref(self, id: str, source: str | None) -> str:
+        found = self.events(id=id, source=source)
+        if len(found) != 1:
+            raise SettingsError("id", f"{len(found)} events here have the id {id!r}", hint="source=…")
+        return found[0].ref
 
     def release(
         self, document: str, *, by: str = "a test", reason: str = "a test", **wanted: Unpack[_OfDocument]
