@@ -452,6 +452,16 @@ def test_signers_are_bounded(monkeypatch):
     assert len(story.document.parties) == 3
 
 
+def test_a_replacement_that_names_two_new_signers_needs_room_for_both(monkeypatch):
+    monkeypatch.setattr(draft, "PARTIES_MAX", 3)
+    story = begun("sent")
+    for name in ("ana", "bob"):
+        story.tell("viewed", party=name)
+    assert says(story.tell("replaced", party="dora", replaces="eve"))[:2] == ("conflict", "too_many_parties")
+    monkeypatch.setattr(draft, "PARTIES_MAX", 1)  # it has more by now, of a version without the bound
+    assert story.tell("signed", party="ana").verdict == "applied"
+
+
 def test_branches_are_bounded():
     story = begun("sent")
     for _ in range(BRANCHES_MAX - 1):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Inbox, Rules
 from surehook.inbox.handler_times import LONG_S, QUICK_S, ClaimSize, HandlerTimes
 from surehook.inbox.handlers import Handlers
+from surehook.inbox.worker_transactions import BatchTime
 from tests.inbox.house import NOW, Clock, call, known_as_quick, message, partner
 from tests.inbox.test_documents import table
 
@@ -101,25 +104,36 @@ def test_a_worker_claims_what_it_can_do_and_more_as_it_does_all_of_it():
     portion = ClaimSize(64, is_known=False)
     assert portion.size == 1, "nobody knows how long its handler takes"
     sizes = []
-    for done, left, share in (
-        (1, 0, 0),
-        (50, 14, 1.0),
-        (50, 0, 0.8),
-        (62, 0, 0.2),
-        (64, 0, 2.0),
-        (1, 31, 0),
-        (1, 0, 0),
-        (0, 5, 0),
+    for done, left, enough_for in (
+        (1, 0, math.inf),
+        (50, 14, 49.5),
+        (44, 0, 60.0),
+        (54, 0, 1_000.0),
+        (64, 0, 32.0),
+        (1, 27, math.inf),
+        (1, 0, math.inf),
+        (4, 0, 0.5),
     ):
-        portion.shared(done, left, share)
+        portion.shared(done, left, enough_for)
         sizes.append(portion.size)
-    assert sizes == [64, 50, 62, 64, 32, 1, 4, 1]
+    assert sizes == [64, 44, 54, 64, 28, 1, 4, 1]
     portion.alone()
     after_a_slow_one = [portion.size]
     for done in (1, 4, 16, 64):
-        portion.shared(done, 0, 0)
+        portion.shared(done, 0, math.inf)
         after_a_slow_one.append(portion.size)
     assert after_a_slow_one == [1, 4, 16, 64, 64]
+
+
+@pytest.mark.parametrize(("handler_s", "enough_for"), [(0.01, 25), (0.1, 2.5), (0.0, math.inf)])
+def test_a_batch_is_measured_by_what_its_handlers_take_and_not_by_its_commit(handler_s, enough_for):
+    clock = Clock()
+    time = BatchTime(clock.boot, 0.25, lambda: False)
+    for _ in range(3):
+        clock.passes(handler_s)
+        assert not time.is_over()
+    clock.passes(60)  # the commit
+    assert time.enough_for == pytest.approx(enough_for)
 
 
 def test_a_transaction_that_has_taken_its_time_is_committed_and_the_rest_is_given_back_untried(house):

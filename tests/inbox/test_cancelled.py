@@ -187,6 +187,33 @@ def test_the_end_of_a_loop_is_none_either_and_waits_for_nobody(houses, caplog):
     assert house.sql("select attempts, state, error_code from surehook_inbox_runs") == [(1, "accepted", None)]
 
 
+def test_a_worker_whose_handler_swallows_its_cancellation_ends_after_that_event(houses):
+    house = houses()
+    began = asyncio.Event()
+
+    @house.inbox.on("partner", "*")
+    async def must_not_fail(event, tx):
+        began.set()
+        with suppress(BaseException):
+            await asyncio.Event().wait() if event.id == "evt_1" else None
+        await tx.execute(INSERT, {"id": event.id})
+
+    for number in (1, 2, 3):
+        house.receive(f"evt_{number}")
+
+    async def story():
+        house.inbox.start(1)
+        await began.wait()
+        others = asyncio.all_tasks() - {this_task()}
+        for task in others:
+            task.cancel()
+        _, left = await asyncio.wait(others, timeout=5)
+        assert not left
+
+    house.do(story())
+    assert house.effects() == ["evt_1"], "it takes no more"
+
+
 def test_the_loop_itself_begins_a_workers_task_and_keeps_the_factory_it_had(houses):
     """A loop may keep account of its tasks, and an application have a factory of its own."""
     house = houses()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from surehook.core import ids, receipt_message, signature
+from surehook.core import effects, ids, receipt_message, signature
 from surehook.core.receipt import Word
 from surehook.core.receipt_message import ITEMS
 from surehook.core.verification import VerifyError
@@ -405,6 +405,27 @@ def test_many_are_told_in_few_letters(sender):
     sender.house.work()
     assert sender.tells() == ITEMS + 1
     assert sorted(len(words) for words in sender.words()) == [1, ITEMS]
+
+
+def test_who_is_stopped_sends_no_further_letter_and_leaves_the_rest_to_others_at_once(sender):
+    sender.house.on()
+    for n in range(ITEMS + 1):
+        sender.deliver(n)
+    sender.house.work()
+    inbox = sender.house.inbox
+    stopped, written = inbox._receipt_sender(), inbox.receipt_batches.written
+
+    def last(batch: Any) -> Any:
+        stopped.stop()
+        return written(batch)
+
+    inbox.receipt_batches.written = last
+    turn = stopped.turn()
+    sender.house.do(effects.run(turn) if sender.house.kind == "sync" else effects.run_async(turn))
+    inbox.receipt_batches.written = written
+    (first,) = sender.words()
+    stopped.close()
+    assert sender.tells() == ITEMS + 1 - len(first)
 
 
 def test_all_secrets_of_a_rotation_sign(small, server):

@@ -134,6 +134,10 @@ class ReceiptBatches:
         """Put all of a batch off."""
         return [self._later(one, wish_s) for one in batch.receipts]
 
+    def given_back(self, batch: ReceiptBatch) -> list[UnsentReceipt]:
+        """Leave all of a batch that was not tried to others, at once."""
+        return [structs.replace(one, due_at=self.now()) for one in batch.receipts]
+
     def _later(self, one: UnsentReceipt, wish_s: float | None) -> UnsentReceipt:
         wait = FIRST_S * FACTOR ** min(one.attempts, 60)  # beyond that, only larger than the most
         wait = min(max(wait, wish_s or 0.0), MOST_S) * (1 + JITTER * self._fraction())

@@ -115,6 +115,9 @@ class ReceiptSender:
             return 0
         outcomes = _TurnOutcomes(self._batches)
         for batch in outcomes.to_send(owed):
+            if self._stopping.is_set():
+                outcomes.later += self._batches.given_back(batch)
+                continue
             try:
                 answer: HttpAnswer = yield self._to(batch.source).exchange(*self._batches.written(batch))
             except Unreachable as error:

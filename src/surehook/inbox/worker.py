@@ -25,7 +25,7 @@ from surehook.inbox.handler_times import ClaimSize
 from surehook.inbox.process import BatchAttempt, BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
-from surehook.inbox.worker_task import must_end
+from surehook.inbox.worker_task import must_end, was_cancelled
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
 from surehook.ports.inbox_runs import DocumentKey, Run
@@ -94,7 +94,8 @@ class Worker:
         """Work until stopped, or given up."""
         away = Away(self._transactions.trouble)
         yield from self._take_over()
-        while not self.is_stopping:
+        # A handler may have swallowed the cancellation that was for the worker.
+        while not self.is_stopping and not was_cancelled():
             try:
                 idle = yield from self.turn()
                 away.over()
@@ -177,7 +178,7 @@ class Worker:
                 self._portion.alone()  # and not one that was never seen, and is quick
             else:
                 count = len(split.runs) + len(split.rest) - done.left
-                self._portion.shared(count, done.left, time.share)
+                self._portion.shared(count, done.left, time.enough_for)
             transactions.report(done)
             return not (split.first or done.left)
 

@@ -46,6 +46,15 @@ def begin(work: Work) -> asyncio.Task[None]:
         loop.set_task_factory(factory)
 
 
+def was_cancelled() -> bool:
+    """Tell whether somebody has cancelled the current task, if it is a worker's; a thread has none."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return isinstance(task, WorkerTask) and task.must_end
+
+
 def must_end() -> bool:
     """Tell whether the current task ends by a cancellation: any that is no worker's does."""
     task = asyncio.current_task()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -48,18 +49,20 @@ class BatchTime:
         self._boot, self._most_s, self._is_stopping = boot, most_s, is_stopping
         # Since the first that is through: before it, what others hold was waited for.
         self._began: float | None = None
+        self._lasted, self._done = 0.0, 0
 
     def is_over(self) -> bool:
         """Asked after each thing that is done."""
         now = self._boot()
         if self._began is None:
             self._began = now
-        return now >= self._began + self._most_s or self._is_stopping()
+        self._lasted, self._done = now - self._began, self._done + 1
+        return self._lasted >= self._most_s or self._is_stopping()
 
     @property
-    def share(self) -> float:
-        """The part of it that was taken, 1 for all of it."""
-        return 0 if self._began is None or not self._most_s else (self._boot() - self._began) / self._most_s
+    def enough_for(self) -> float:
+        """The number of such things for which the time would be enough; commits, which do not become longer, not counted."""
+        return (self._done - 1) / self._lasted * self._most_s if self._lasted > 0 else math.inf
 
 
 class WorkerTransactions:

@@ -186,7 +186,8 @@ class Draft:
 
     def has_room(self, *names: str | None) -> bool:
         """Tell whether these signers are known, or can be remembered as well."""
-        return len(self.parties) < PARTIES_MAX or all(name in self.parties for name in names)
+        new = {name for name in names if name is not None and name not in self.parties}
+        return not new or len(self.parties) + len(new) <= PARTIES_MAX
 
     def can_branch(self) -> bool:
         """Tell whether one more branch can be remembered: there is room, or an ended one to forget."""

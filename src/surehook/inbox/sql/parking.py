@@ -36,12 +36,18 @@ def unpark(
     connection: Connection, source: str, versions: Collection[str], *, after: bytes, limit: int, now: int
 ) -> tuple[int, bytes | None]:
     """Of the next of those that are parked, by id, let those be processed that wait for one of these schema versions."""
-    page = connection.execute(
-        select(runs.c.id, runs.c.error_code, events.c.source, events.c.schema_version)
-        .select_from(runs.join(events, events.c.id == runs.c.event))
+    # The page first: without statistics, PostgreSQL joins and sorts all of both tables for each.
+    some = (
+        select(runs.c.id, runs.c.event, runs.c.error_code)
         .where(stopped(), _PARKED, runs.c.id > after)
         .order_by(runs.c.id)
         .limit(limit)
+        .subquery()
+    )
+    page = connection.execute(
+        select(some.c.id, some.c.error_code, events.c.source, events.c.schema_version)
+        .select_from(some.join(events, events.c.id == some.c.event))
+        .order_by(some.c.id)
     ).all()
     wait = [
         bytes(id_)

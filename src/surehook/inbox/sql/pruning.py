@@ -109,21 +109,24 @@ def _unneeded(connection: Connection, rows: Sequence[Place], most: int) -> tuple
     looked, seen, needed, together = 0, 0, set[bytes](), FIRST_REQUESTS
     while looked < len(rows) and seen < most:
         some = rows[looked : looked + together]
-        request_of = _events_of(connection, some)
+        request_of = _events_of(connection, some, most - seen)
+        if len(request_of) > most - seen and len(some) > 1:  # one alone is looked at, whatever it has
+            together = len(some) // 2
+            continue
         needed |= _needed(connection, request_of)
         looked, seen = looked + len(some), seen + len(request_of)
         together = max(1, (most - seen) * looked // max(seen, looked))  # as many as fit, if they are as these
     return looked, [id_ for _, id_ in rows[:looked] if id_ not in needed], seen
 
 
-def _events_of(connection: Connection, rows: Sequence[Place]) -> dict[bytes, bytes]:
-    """The events of these requests, with their requests. An event came when its request did, and that has an index."""
-    found = connection.execute(
-        select(events.c.id, events.c.request).where(
-            events.c.received_at.in_(sorted({at for at, _ in rows})),
-            events.c.request.in_([id_ for _, id_ in rows]),
-        )
+def _events_of(connection: Connection, rows: Sequence[Place], most: int) -> dict[bytes, bytes]:
+    """The events of these requests, with their requests; if there are more than `most`, some more than those, unless it is one
+    request. An event came when its request did, and that has an index."""
+    wanted = select(events.c.id, events.c.request).where(
+        events.c.received_at.in_(sorted({at for at, _ in rows})),
+        events.c.request.in_([id_ for _, id_ in rows]),
     )
+    found = connection.execute(wanted if len(rows) == 1 else wanted.limit(most + 1))
     return {bytes(event): bytes(request) for event, request in found}
 
 
