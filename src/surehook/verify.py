@@ -91,6 +91,10 @@ def sign(
     if not verification.is_message_id(msg_id):
         raise SecretError("a message id is 1 to 128 letters, digits, _ and -")
     given = [secrets] if isinstance(secrets, str | None) else secrets
+    if not given:
+        raise SecretError("a secret is needed, and the list of them is empty")
+    if not isinstance(body, bytes):
+        raise SecretError(f"the body is bytes, as they are sent, and not a {type(body).__name__}")
     read = [signature.read_secret(text) for text in given]
     signatures = [
         (signature.sign if kind == signature.V1 else signature.sign_v1a)(material, msg_id, at, body)

@@ -153,7 +153,10 @@ def test_an_event_that_was_not_waiting_for_a_decision_is_there(
 ) -> None:
     (event,) = waiting.events(id="e1")
     ran = surehook("inbox", command[0], PLACE, event.ref, *command[1:])
-    assert (ran.code, ran.err) == (7, "it was not waiting for that\n")
+    assert (ran.code, ran.err) == (
+        7,
+        f"{event.ref} is finalized: only an event that is `processed` waits for that (on(…, final=False))\n",
+    )
 
 
 def test_events_are_listed_and_replayed_since_a_duration_ago(surehook: Run, waiting) -> None:

@@ -519,6 +519,18 @@ def test_giving_back_is_tried_again_where_others_have_the_rows_and_said_if_it_is
 
     give_back(100)
     assert "1 runs could not be given back" in caplog.text
+    assert house.sql("select attempts from surehook_inbox_runs") == [(1,)]
+    signal = threading.Event()
+    away = Worker(Busy(5), house.inbox.transactions, signal, signal)
+    signal.set()
+    effects.run(away._give_back(runs, token))
+    effects.run(away.turn())  # the database answers again
+    assert house.sql("select attempts, state from surehook_inbox_runs") == [(1, "finalized")], (
+        "and not the second one"
+    )
+    house.receive("evt_2")
+    token = house.inbox.transactions.token()
+    runs = house.inbox.store.run(house.inbox.transactions.claim_work(token)).runs
     caplog.clear()
     give_back(2)
     assert not caplog.text

@@ -14,7 +14,7 @@ from surehook.inbox import Backoff, Rules
 from surehook.inbox.log_limits import TEXT_MOST, log_text
 from surehook.inbox.sql import engines
 from surehook.inbox.testing import Trial
-from tests.inbox.house import House, partner
+from tests.inbox.house import House, known_as_quick, partner
 
 KINDS = ["sync", "async"]
 TRIES = Backoff(first_s=1, factor=1, attempts=2, jitter=0)
@@ -40,6 +40,39 @@ def worked(house, turns=4):
         with contextlib.suppress(Exception):  # of `work`, which raises what the database says
             house.work()
         house.clock.passes(2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_deadlock_in_a_batch_is_no_failure_of_the_handler_that_is_its_victim(houses, caplog, kind):
+    """The batch has locked the rows of all its handlers, in an order that none of them has chosen."""
+    house = houses(kind, backoff=TRIES)
+    house.sql(
+        "create function deadlocks() returns int language plpgsql as $$ begin raise exception 'mine' "
+        "using errcode = '40P01'; end $$"
+    )
+    statement, calls = text("select deadlocks()"), []
+
+    def blocking(event, tx):
+        calls.append(event.id)
+        house.write(tx, event.id)
+        if calls == ["one", "two"]:
+            tx.execute(statement)
+
+    async def waiting(event, tx):
+        calls.append(event.id)
+        await house.write(tx, event.id)
+        if calls == ["one", "two"]:
+            await tx.execute(statement)
+
+    house.inbox.on("partner", "*")(waiting if kind == "async" else blocking)
+    known_as_quick(house.inbox)
+    for name in ("one", "two", "three"):
+        house.receive(name)
+    house.work()
+    assert calls == ["one", "two", "one", "two", "three"], "each in a transaction of its own"
+    assert house.sql("select attempts, state from surehook_inbox_runs") == [(1, "finalized")] * 3
+    assert sorted(house.effects()) == ["one", "three", "two"]
+    assert "failed" not in caplog.text
 
 
 @pytest.mark.parametrize("kind", KINDS)

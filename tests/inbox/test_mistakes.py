@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import surehook
 from surehook.core.errors import SurehookError
-from surehook.inbox import AsyncInbox, Backoff, Inbox, Rules, sources
-from surehook.inbox.workflow import SIGNING
+from surehook.inbox import AsyncInbox, Backoff, Inbox, Keep, Rules, sources
+from surehook.inbox.workflow import SIGNING, Fields, Workflow
 from tests import servers
 from tests.inbox.house import SECRET, call, message, partner
 
@@ -301,6 +301,16 @@ MISTAKES = [
     Mistake("gave an Engine to AsyncInbox", lambda s: raised(lambda: AsyncInbox(create_engine("sqlite://"))), "Engine", "Inbox(engine)"),  # type: ignore[arg-type]
     Mistake("left the database's variable empty", lambda s: raised(lambda: Inbox(None)), "NoneType", "is the setting empty"),  # type: ignore[arg-type]
     Mistake("left the secret's variable empty", lambda s: raised(lambda: sources.named("yousign", secret=None)), "NoneType", "or not set"),  # type: ignore[arg-type]
+    Mistake("gave no retention but a mapping", lambda s: raised(lambda: Inbox("sqlite://", keep={"bodies_days": 1})), "a dict is no Keep", "Keep(bodies_days=30)"),  # type: ignore[arg-type]
+    Mistake("kept bodies for less than nothing", lambda s: raised(lambda: Keep(bodies_days=-1)), "bodies_days", "more than 0 days"),
+    Mistake("gave a hook that takes nothing", lambda s: raised(lambda: s.inbox().on_dead(lambda: None)), "on_dead", "one value"),
+    Mistake("gave no hook", lambda s: raised(lambda: s.inbox().observe(None)), "observe", "def observe_hook(told)"),
+    Mistake("replays what waits", lambda s: raised(lambda: s.inbox().replay(reason="r", state="parked")), "only finished events", "by themselves"),
+    Mistake("wrote a path of another notation", lambda s: raised(lambda: Workflow(SIGNING, fields={"yousign": Fields(document="$.data.id")})), "bad_field", "data.document.id"),
+    Mistake("left a path out", lambda s: raised(lambda: Workflow(SIGNING, fields={"yousign": Fields(document=None)})), "fields.yousign.document", "dotted path"),  # type: ignore[arg-type]
+    Mistake("signs with no secret at all", lambda s: raised(lambda: surehook.verify.sign([], "evt_1", b"{}")), "a secret is needed", "empty"),
+    Mistake("signs a text", lambda s: raised(lambda: surehook.verify.sign(SECRET, "evt_1", "{}")), "the body is bytes", "a str"),  # type: ignore[arg-type]
+    Mistake("gave a number for a type", lambda s: raised(lambda: s.inbox().on("partner", 5)(lambda event, tx: None)), "5 is not a type", "document.signed"),
     Mistake("signed with an empty variable", lambda s: raised(lambda: surehook.verify.sign(None, "evt_1", b"{}")), "NoneType", "come"),  # type: ignore[arg-type]
     # -- extras
     Mistake("has no driver", lambda s: s.without("psycopg", "from surehook.inbox import Inbox; Inbox('postgresql://db/app')"), "psycopg", "pip install 'psycopg[binary]'"),

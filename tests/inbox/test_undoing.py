@@ -194,23 +194,6 @@ def test_it_is_defined_as_handlers_are(house):
         house.inbox.on_undo("partner")(lambda event: None)
 
 
-def test_one_that_nothing_will_call_is_warned_of_once(houses, caplog):
-    caplog.set_level(logging.WARNING, "surehook.inbox")
-    house = houses()
-    undoes(house)
-    for _ in range(3):
-        house.work()
-    assert len(warned(caplog, "is never called")) == 1
-
-
-def test_one_whose_source_is_followed_is_not_warned_of(houses, caplog):
-    caplog.set_level(logging.WARNING, "surehook.inbox")
-    house = followed(houses)
-    undoes(house)
-    house.work()
-    assert not warned(caplog, "is never called")
-
-
 class TestOneThatEndsItsProcess:
     """It was called again each lease, for ever, uncounted and unsaid; and kept the documents behind it from being woken."""
 

@@ -8,6 +8,7 @@ import typer
 
 from surehook.cli.commands import group
 from surehook.cli.human_times import span
+from surehook.cli.inbox_answers import REJECTED, decided, no_document, no_event
 from surehook.cli.inbox_output import body_text, harmless, note_waiting, plain, print_list, print_rows
 from surehook.cli.named_inbox import ask, check_source, inbox, queued
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
@@ -62,7 +63,7 @@ def ddl(
 def upgrade(place: Place) -> None:
     """Create the tables that are missing; the others keep their rows."""
     ask(place, lambda inbox: inbox.create_tables())
-    note("the tables are those of this version")
+    note("the tables are there, and of this version")
 
 
 @app.command()
@@ -193,7 +194,7 @@ def show(place: Place, ref: Annotated[str, typer.Argument(help="inb_…")], json
 
     found = ask(place, lambda inbox: inbox.show(ref))
     if found is None:
-        return _no_event(ref)
+        return no_event(ref)
     event = structs.asdict(found.event)
     tries = [structs.asdict(one) for one in found.tries]
     others = [
@@ -278,7 +279,7 @@ def finalize(
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
     """Finalize a processed event: its effects stand. Exit code 4 where there is none, 7 if it was not waiting for that."""
-    return _decided(place, ref, ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
+    return decided(place, ref, ask(place, lambda inbox: inbox.finalize(ref, note_)), "finalized")
 
 
 @app.command()
@@ -289,7 +290,7 @@ def reject(
     note_: Annotated[str, typer.Option("--note")] = "",
 ) -> int:
     """Reject a processed event: its effects do not stand. Exit code 4 where there is none, 7 if it was not waiting for that."""
-    return _decided(place, ref, ask(place, lambda inbox: inbox.reject(ref, code, note_)), "rejected")
+    return decided(place, ref, ask(place, lambda inbox: inbox.reject(ref, code, note_)), REJECTED)
 
 
 @app.command()
@@ -309,7 +310,7 @@ def explain(
     )
     for one in told:
         line(one)
-    return OK if told else _no_document(document_id, document_type, tenant)
+    return OK if told else no_document(document_id, document_type, tenant)
 
 
 @app.command()
@@ -335,7 +336,7 @@ def release(
         place,
         lambda inbox: inbox.explain(document_id, tenant=tenant, document_type=document_type, limit=1),
     ):
-        return _no_document(document_id, document_type, tenant)
+        return no_document(document_id, document_type, tenant)
     note("the next worker lets it go on" if done else f"nothing is held for {document_id}")
     return OK if done else NOT_MET
 
@@ -363,37 +364,10 @@ def grant(
             ),
         )
     except UnknownDocument:
-        return _no_document(document_id, document_type, tenant)
+        return no_document(document_id, document_type, tenant)
     line(granted)
     return OK
 
 
 def _given(**values: object) -> ApiObject:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _decided(place: str, ref: str, done: bool, what: str) -> int:
-    from surehook.cli.errors import NOT_MET, OK
-
-    if not done and not ask(place, lambda inbox: inbox.events(ref=ref, limit=1)):
-        return _no_event(ref)
-    note(what if done else "it was not waiting for that")
-    return OK if done else NOT_MET
-
-
-def _no_event(ref: str) -> int:
-    from surehook.cli.errors import NOT_FOUND
-
-    note(f"the inbox has no event {ref}")
-    return NOT_FOUND
-
-
-def _no_document(document_id: str, document_type: str | None, tenant: str) -> int:
-    from surehook.cli.errors import NOT_FOUND
-
-    typed = f" of type {document_type}" if document_type else ""
-    note(
-        f"the inbox knows no document {document_id}{typed}"
-        + (f" of tenant {tenant}" if tenant else " (without a tenant)")
-    )
-    return NOT_FOUND

@@ -85,7 +85,7 @@ class BaseInbox(Definitions, ABC, Generic[S]):
 
     def worker(self, takeover: Takeover | None = None) -> Worker:
         """Make a worker, to be run."""
-        self.following.check_undoing()
+        self.unheard.check()
         return Worker(self._working, self.transactions, self.woken, self._signal(), takeover)
 
     def _receipt_sender(self) -> ReceiptSender:

@@ -41,6 +41,7 @@ from surehook.inbox.trouble import Trouble
 from surehook.inbox.trying import not_seen, trying
 from surehook.inbox.undoing import Undoing
 from surehook.inbox.unhandled_events import UnhandledEvents
+from surehook.inbox.unheard import UnheardDefinitions
 from surehook.inbox.watch import Watch
 from surehook.inbox.worker_transactions import WorkerTransactions
 from surehook.inbox.workflow import Workflow
@@ -85,6 +86,7 @@ class Definitions:
         self._looked = -DEPTH_MS  # when a worker last looked at depth, Unix milliseconds
         undoing = Undoing(Handlers(rules, may_wait=may_wait))
         self.following = Following(lambda: self.identify(self.clock.now()), undoing)
+        self.unheard = UnheardDefinitions(self.handlers, self.following)
         self.backoff = backoff or Backoff()
         handler_times = HandlerTimes(self.handlers, self.clock.boot)
         self.calls = HandlerCalls(
@@ -126,7 +128,7 @@ class Definitions:
             random_values.token,
             self._told,
             self._look,
-            Pruner(keep, self.clock.now),
+            Pruner(Keep.checked(keep), self.clock.now),
             self.trouble,
         )
         for source in _listed(sources):

@@ -7,8 +7,7 @@ Informational events reach handlers that ask.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from surehook.core.workflow.decide import Arrival
@@ -19,8 +18,6 @@ from surehook.inbox.undoing import Undoing
 from surehook.inbox.workflow import NoDocument, Workflow, Workflows
 from surehook.ports.inbox_runs import Run
 
-log = logging.getLogger("surehook.inbox")
-
 
 class Followed(NamedTuple):
     """An event that a workflow follows: the document, and what the table looks at."""
@@ -30,7 +27,9 @@ class Followed(NamedTuple):
     arrival: Arrival
 
 
-class _Rule(NamedTuple):
+class FollowRule(NamedTuple):
+    """The events of a source that a workflow follows."""
+
     source: str
     pattern: str
     workflow: Workflow
@@ -42,28 +41,18 @@ class Following:
     def __init__(self, identify: Callable[[], bytes], undoing: Undoing) -> None:
         self.undoing = undoing
         self.workflows = Workflows()
-        self._rules: list[_Rule] = []
-        self._unheard: set[str] = set()
+        self._rules: list[FollowRule] = []
         self.identify = identify
 
     def add(self, workflow: Workflow, source: str, pattern: str) -> None:
         check_pattern(pattern)
         if workflow not in list(self.workflows):
             self.workflows.add(workflow)
-        self._rules.append(_Rule(source, pattern, workflow))
+        self._rules.append(FollowRule(source, pattern, workflow))
 
-    def check_undoing(self) -> None:
-        """Warn, once for each, of functions of `on_undo` that will never be called, as no workflow follows their source."""
-        followed = {rule.source for rule in self._rules}
-        for one in self.undoing.handlers:
-            if followed & {"*", one.source} or (followed and one.source == "*") or one.name in self._unheard:
-                continue
-            self._unheard.add(one.name)
-            log.warning(
-                "on_undo(%r) of %s is never called: no workflow follows that source, so its events move no document that could "
-                "go back: inbox.follow(workflow, %r)",
-                one.source, one.name, one.source,
-            )  # fmt: skip
+    def rules(self) -> Iterator[FollowRule]:
+        """Walk through what was said by `follow`, in that order."""
+        return iter(self._rules)
 
     def adopt(self, other: Following) -> None:
         """Take over the rules and undoing handlers of another one."""

@@ -231,7 +231,17 @@ def _is_coroutine(function: Callable[..., object]) -> bool:
 
 
 def check_blocking(what: str, function: Callable[..., object]) -> None:
-    """Check a function that is called after a commit, and not awaited. Raises SettingsError."""
+    """Check a function that is called with one value after a commit, and not awaited. Raises SettingsError."""
+    try:
+        inspect.signature(function).bind("told")
+    except TypeError as error:
+        raise SettingsError(
+            what,
+            f"{_called(function)} cannot be called with one value: {error}",
+            hint=f"def {what}_hook(told): …",
+        ) from None
+    except ValueError:  # one of C, which does not say what it takes
+        return
     if _is_coroutine(function):
         raise SettingsError(
             what,

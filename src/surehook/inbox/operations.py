@@ -21,7 +21,7 @@ from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import Entry, StoreError, Transaction, pairs
 from surehook.ports.inbox_pruning import PrunedPart, PrunePlace
 from surehook.ports.inbox_reading import Other
-from surehook.ports.inbox_runs import Filter, State
+from surehook.ports.inbox_runs import OPEN, Filter, State
 from surehook.ports.inbox_tries import Try
 
 T = TypeVar("T")
@@ -174,6 +174,12 @@ def replay_work(
             "replay", "say which events: everything is never meant", hint="source=, type=, state=, …"
         )
     checked_text("reason", reason, LATER)
+    if (state := wanted.get("state")) in (*OPEN, "parked"):
+        raise SettingsError(
+            "state",
+            f"only finished events are processed again, and those that are {state} are not",
+            hint="they go on by themselves: `parked` once there is a handler, `held` once what is missing has come",
+        )
     fitting, rows = _filter(wanted), checked_rows(limit)
     return lambda transaction: transaction.replay(
         fitting, reason=reason, now=now, ids=lambda: identify(now), limit=rows

@@ -7,8 +7,10 @@ from surehook.core.errors import SettingsError
 
 def check_pattern(pattern: str) -> str:
     """Check a pattern: `*`, a type, or the beginning of one with `.*`. Raises SettingsError."""
-    if not pattern or (
-        "*" in pattern and pattern != "*" and (not pattern.endswith(".*") or "*" in pattern[:-1])
+    if (
+        not isinstance(pattern, str)
+        or not pattern
+        or ("*" in pattern and pattern != "*" and (not pattern.endswith(".*") or "*" in pattern[:-1]))
     ):
         raise SettingsError("pattern", f"{pattern!r} is not a type", hint="document.signed, document.*, *")
     return pattern

@@ -130,7 +130,7 @@ class Processor:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
         rest     of the same token, not to be handled: given back
-        is_over  asked after each run: the others are given back as well
+        is_over  asked before the first run and after each: the others are given back as well
         attempt  is told what happens
         alone    events that wait for one of these have transactions of their own
         leased   documents that are woken right after this transaction
@@ -153,7 +153,7 @@ class Processor:
         begun, attempt.is_begun = 0, bool(todo)
         try:
             for one in todo:
-                if begun and is_over():
+                if is_over() and begun:
                     break
                 self._one(transaction, batch, one, alone=alone)
                 begun += 1

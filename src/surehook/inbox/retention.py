@@ -38,14 +38,28 @@ class Keep(Struct, frozen=True):
     events_days: float = 90.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.bodies_days <= self.events_days:
-            raise SettingsError("events_days", "dedupe records must outlive bodies, and both last a while")
+        if not self.bodies_days > 0:
+            raise SettingsError("bodies_days", f"more than 0 days, and not {self.bodies_days:g}")
+        if not self.bodies_days <= self.events_days:
+            raise SettingsError(
+                "events_days",
+                f"{self.events_days:g} days are less than {self.bodies_days:g}: dedupe records must outlive bodies",
+            )
         if self.events_days > DAYS_MOST:
             raise SettingsError(
                 "events_days",
                 f"at most {DAYS_MOST:,} days",
                 hint="what is to stay for ever is not pruned: `keep=None`",
             )
+
+    @staticmethod
+    def checked(keep: Keep | None) -> Keep | None:
+        """Check the retention of an inbox. Raises SettingsError."""
+        if not isinstance(keep, Keep | None):
+            raise SettingsError(
+                "keep", f"a {type(keep).__name__} is no Keep", hint="keep=Keep(bodies_days=30)"
+            )
+        return keep
 
     def before(self, now: int) -> tuple[int, int]:
         """Return the instants before which bodies and dedupe records are past their retention; Unix milliseconds."""

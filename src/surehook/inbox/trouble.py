@@ -43,7 +43,7 @@ _DOOR = [
 _MENDED = [
     *_DOOR,
     (r"no such table|relation .* does not exist|table .* doesn't exist",
-     f"{TABLES}: create_tables() makes them, `surehook inbox ddl` prints them"),
+     f"{TABLES}: create_tables() makes them, as `surehook inbox upgrade MODULE:INBOX` does; `surehook inbox ddl` prints them"),
     (r"no such column|column .* does not exist|unknown column",
      "its tables are of another version of surehook: `surehook inbox ddl` prints what this one needs"),
     (r"permission denied|command denied|readonly database|read-only transaction",

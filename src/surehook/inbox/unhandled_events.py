@@ -94,8 +94,8 @@ class UnhandledEvents:
         for document_type, document in transaction.unfollowed(types, before=now - LATE_MS, limit=ROWS):
             if self._telling.may(("document", document_type)):
                 log.warning(
-                    "documents of type %s should go on, and are not followed here; who follows them elsewhere, if anybody, is behind, "
-                    "and what waits in %s waits for that (inbox.follow)",
+                    "documents of type %s should go on, and are not followed here; who follows them elsewhere, if anybody, is "
+                    "behind, and what waits in %s waits for that (inbox.follow)",
                     document_type, quoted(document),
                 )  # fmt: skip
 

@@ -33,6 +33,7 @@ from surehook.ports.inbox_runs import DocumentKey, Run
 log = logging.getLogger("surehook.inbox")
 
 CONTENDED = 5  # further tries of a run that others keep from being committed, before that counts as a failure
+OWED = 16  # batches that outages kept from being given back: a worker has one for each
 RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
 
 
@@ -81,6 +82,7 @@ class Worker:
         self._woken, self._stopped = woken, stopped
         self._portion = ClaimSize(transactions.rules.batch, is_known=transactions.handler_times.is_known)
         self.in_progress = InProgress()
+        self._owed: list[InProgress] = []
         self.is_stopping = False
         self.is_given_up = False
 
@@ -123,6 +125,7 @@ class Worker:
     def turn(self) -> Script[float | None]:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         transactions, token = self._transactions, self._transactions.token()
+        yield from self._give_back_owed()
         claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
         if not claimed.runs and not claimed.waking:
             yield from self._pruning(idle=True)
@@ -170,6 +173,8 @@ class Worker:
             if isinstance(error, StoreUnavailable) and not attempt.is_begun:
                 yield from self._give_back(runs, token)
                 raise
+            if isinstance(error, Contended):
+                self._portion.alone()  # few rows are locked for a short time then
             yield from self._give_back(split.rest, token)
             yield from self._one_by_one(split.runs, token, error, is_shared=attempt.is_shared)
             return not (split.first or split.rest)
@@ -234,7 +239,7 @@ class Worker:
         time = transactions.time(lambda: self.is_stopping)
         left = dict(instants)
         for number, key in enumerate(instants):
-            if self.is_stopping or not is_all or (number and time.is_over()):
+            if self.is_stopping or not is_all or (time.is_over() and number):
                 yield self._store.run(transactions.wake_again_work(left))
                 return
             del left[key]
@@ -283,11 +288,21 @@ class Worker:
             except StoreError as error:
                 lost = error
                 break
+        self._owed = [*self._owed, InProgress(token, runs)][-OWED:]
         log.warning(
-            "%d runs could not be given back: they wait until their leases lapse, and this attempt counts: %s",
+            "%d runs could not be given back, and will be once the database answers; should this worker end before, they wait "
+            "until their leases lapse, and this attempt counts: %s",
             len(runs),
             lost,
         )
+
+    def _give_back_owed(self) -> Script[None]:
+        """Give back what an outage has left: nobody was at work on it, so that its attempt is none. What others have taken by
+        now stays theirs."""
+        while self._owed:
+            one = self._owed[-1]
+            yield self._store.run(self._transactions.release_work(one.runs, one.token))
+            self._owed.pop()
 
     def _failure(self, error: Exception | CancelledError, is_begun: bool = True) -> Exception:
         """Take a cancellation for what a handler has done to its own task, and so for its failure. Raises it otherwise."""

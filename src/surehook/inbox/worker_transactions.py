@@ -47,12 +47,12 @@ class BatchTime:
 
     def __init__(self, boot: Callable[[], float], most_s: float, is_stopping: Callable[[], bool]) -> None:
         self._boot, self._most_s, self._is_stopping = boot, most_s, is_stopping
-        # Since the first that is through: before it, what others hold was waited for.
+        # Since it was first asked, before the first: what workers wait for each other with is waited for by then.
         self._began: float | None = None
         self._lasted, self._done = 0.0, 0
 
     def is_over(self) -> bool:
-        """Asked after each thing that is done."""
+        """Asked before the first thing that is done, which is done in any case, and after each."""
         now = self._boot()
         if self._began is None:
             self._began = now

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
+from surehook.core.workflow.check import bad_paths
 from surehook.core.workflow.data import parse_table, render_table, table_of
 from surehook.core.workflow.decide import (
     RULES,
@@ -121,6 +122,8 @@ class Workflow:
         self._fields = dict(fields or {})
         self._is_token = is_token
         for source, one in self._fields.items():
+            for flaw in bad_paths(one, f"fields.{source}"):
+                raise WorkflowError(f"{flaw.text} ({flaw.code})", field=flaw.field)
             if table.order.mode == "strict" and one.sequence is None:
                 raise WorkflowError(
                     "strict order needs sequence numbers (strict_without_sequence)",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.flow import ANY, Flow, reach
-from surehook.core.workflow.table_values import Order, Parties, TableValues
+from surehook.core.workflow.table_values import Fields, Order, Parties, TableValues
 
 COUNT_MAX = 256  # waiting events are stored with the document: 40 KiB at most of usual size
 MEMORY_MAX = 1024  # 48 KiB a document
 WAIT_S_MAX = 30 * 86_400  # a month; who can wait longer can wait for ever: strict, `then="wait"`
 NAME_CHARS = 128
+_INDEX = re.compile(r"\[\d*\]")  # as other notations of paths have them
 
 
 class Flaw(NamedTuple):
@@ -98,10 +100,19 @@ def _names(table: TableValues) -> Iterator[Flaw]:
     for field, name in written.items():
         if not 0 < len(name) <= NAME_CHARS or not name.isprintable() or name != name.strip() or name == ANY:
             yield Flaw("bad_name", field, f"1 to {NAME_CHARS} visible characters that are not only `*`")
-    for field in table.fields.__struct_fields__:
-        path = getattr(table.fields, field)
-        if path is not None and (not path or "" in path.split(".")):
-            yield Flaw("bad_field", f"fields.{field}", "a dotted path without empty steps")
+    yield from bad_paths(table.fields, "fields")
+
+
+def bad_paths(fields: Fields, at: str) -> Iterator[Flaw]:
+    """Find the paths that lead nowhere."""
+    for field in fields.__struct_fields__:
+        path = getattr(fields, field)
+        if path is None and field != "document":
+            continue
+        if not isinstance(path, str) or {"", "$"} & {*path.split(".")} or _INDEX.search(path):
+            yield Flaw(
+                "bad_field", f"{at}.{field}", "a dotted path (data.document.id) without empty steps, $ or [0]"
+            )
 
 
 def _replaced(parties: Parties) -> dict[str, Mapping[str, str]]:

@@ -26,6 +26,7 @@ from sqlalchemy.util import await_only
 from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import cutting, deferred_begin, engines, rights, versions
+from surehook.inbox.sql.contention import is_contended, sqlstate
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
 from surehook.inbox.sql.transaction import (
     FAILED_WITHIN,
@@ -45,9 +46,7 @@ Open = tuple[Connection, Writer | None]  # a transaction under way
 # SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
-_CONTENDED = ("40", "55P03")
 _OURS = "surehook_inbox"
-_CONTENDED_MYSQL = (1205, 1213)  # lock wait timeout, deadlock: their drivers tell numbers only
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
@@ -331,14 +330,6 @@ def _ours(error: DBAPIError) -> type[StoreError]:
     return StoreUnavailable if is_away(error) else StoreError
 
 
-def is_contended(error: DBAPIError) -> bool:
-    """Tell whether others wanted the same rows, so that the same transaction may succeed at once."""
-    state = _state(error)
-    if state is not None:
-        return state.startswith(_CONTENDED)
-    return bool(error.orig and error.orig.args and error.orig.args[0] in _CONTENDED_MYSQL)
-
-
 def is_locked(error: DBAPIError) -> bool:
     """Tell whether another connection holds SQLite's file."""
     code = getattr(error.orig, "sqlite_errorcode", None)
@@ -351,15 +342,10 @@ def is_away(error: DBAPIError) -> bool:
         return True
     if isinstance(error, IntegrityError):
         return False
-    state = _state(error)
+    state = sqlstate(error)
     if state is not None:
         return state.startswith(_AWAY)
     return isinstance(error, OperationalError | InterfaceError)
-
-
-def _state(error: DBAPIError) -> str | None:
-    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-    return state if isinstance(state, str) else None
 
 
 def _first_line(error: BaseException, step: Callable[[str], str | None]) -> str:

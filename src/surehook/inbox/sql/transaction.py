@@ -27,12 +27,14 @@ from surehook.inbox.sql import (
     showing,
     waking,
 )
+from surehook.inbox.sql.contention import is_contended
 from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer
 from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
 from surehook.ports.inbox import (
     Conflict,
+    Contended,
     DocumentRow,
     Entry,
     HeldRun,
@@ -306,6 +308,9 @@ class SqlTransaction(ReceiptStatements, Tries):
                 raise StoreError(
                     f"the transaction was lost in a handler: {lost.__class__.__name__}"
                 ) from error
+            if self._is_batch and is_contended(error):
+                # The rows of the whole batch are locked until its end, in an order that no handler has chosen.
+                raise Contended(f"workers wanted the same rows: {type(error).__name__}") from error
             raise
 
     def _has_committed(self) -> bool:
