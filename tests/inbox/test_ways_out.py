@@ -420,17 +420,17 @@ def test_held_events_that_nobody_follows_are_told_of_once_a_minute_for_each_type
     after = before.twin()
     after.on()
     after.work()
-    assert warned(caplog, "nobody follows") == []
+    assert warned(caplog, "not followed here") == []
     days = 4 * 86_400
     for passed in (days, 30, 40):
         after.clock.passes(passed)
         after.work()
-    told = warned(caplog, "nobody follows", "contract", "doc_1")
+    told = warned(caplog, "not followed here", "contract", "doc_1")
     assert len(told) == 2, "after four days, and a minute later"
     before.work()
     after.clock.passes(70)
     after.work()
-    assert len(warned(caplog, "nobody follows")) == 2
+    assert len(warned(caplog, "not followed here")) == 2
     after.close()
 
 

@@ -97,8 +97,9 @@ async def test_what_another_node_makes_ready_is_claimed_at_the_next_poll_without
     await look_back_no_more(desk, ticks)
     made = await make_ready(desk, other)
     assert [row.id for row in await desk.claim()] == [one.id for one in made]
-    assert await notes(beside) == 0
     assert await desk.claim() == []
+    # By this one at the latest: a transaction of anybody's on the server may have ended beside the first.
+    assert await notes(beside) == 0
 
 
 async def test_a_transaction_that_ends_meanwhile_hides_no_note_from_the_claim_that_sees_it_ended(
@@ -127,6 +128,7 @@ async def test_it_is_claimed_out_of_the_depth_of_anothers_backlog(
     made = await make_ready(desk, other)
     found = [*await claim(), *await claim()]
     assert sorted(row.id for row in found) == sorted(one.id for one in made)
+    assert await claim() == []
     assert await notes(beside) == 0
 
 
