@@ -93,7 +93,7 @@ def sign(
     given = [secrets] if isinstance(secrets, str | None) else secrets
     if not given:
         raise SecretError("a secret is needed, and the list of them is empty")
-    if not isinstance(body, bytes):
+    if not isinstance(body, bytes | bytearray | memoryview):
         raise SecretError(f"the body is bytes, as they are sent, and not a {type(body).__name__}")
     read = [signature.read_secret(text) for text in given]
     signatures = [

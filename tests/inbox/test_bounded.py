@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Inbox, Rules
-from surehook.inbox.handler_times import LONG_S, QUICK_S, ClaimSize, HandlerTimes
+from surehook.inbox.batch_time import BatchTime, ClaimSize
+from surehook.inbox.handler_times import LONG_S, QUICK_S, HandlerTimes
 from surehook.inbox.handlers import Handlers
-from surehook.inbox.worker_transactions import BatchTime
 from tests.inbox.house import NOW, Clock, call, known_as_quick, message, partner
 from tests.inbox.test_documents import table
 

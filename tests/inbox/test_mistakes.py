@@ -303,7 +303,7 @@ MISTAKES = [
     Mistake("left the secret's variable empty", lambda s: raised(lambda: sources.named("yousign", secret=None)), "NoneType", "or not set"),  # type: ignore[arg-type]
     Mistake("gave no retention but a mapping", lambda s: raised(lambda: Inbox("sqlite://", keep={"bodies_days": 1})), "a dict is no Keep", "Keep(bodies_days=30)"),  # type: ignore[arg-type]
     Mistake("kept bodies for less than nothing", lambda s: raised(lambda: Keep(bodies_days=-1)), "bodies_days", "more than 0 days"),
-    Mistake("gave a hook that takes nothing", lambda s: raised(lambda: s.inbox().on_dead(lambda: None)), "on_dead", "one value"),
+    Mistake("gave a hook that takes nothing", lambda s: raised(lambda: s.inbox().on_dead(lambda: None)), "on_dead", "cannot be called with (told)"),
     Mistake("gave no hook", lambda s: raised(lambda: s.inbox().observe(None)), "observe", "def observe_hook(told)"),
     Mistake("replays what waits", lambda s: raised(lambda: s.inbox().replay(reason="r", state="parked")), "only finished events", "by themselves"),
     Mistake("wrote a path of another notation", lambda s: raised(lambda: Workflow(SIGNING, fields={"yousign": Fields(document="$.data.id")})), "bad_field", "data.document.id"),

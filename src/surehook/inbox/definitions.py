@@ -33,7 +33,7 @@ from surehook.inbox.receive import BelievedRequest, Receiver, no_source
 from surehook.inbox.refusals import Sample
 from surehook.inbox.rejections import Rejections
 from surehook.inbox.result_policy import ResultPolicy
-from surehook.inbox.retention import Keep, Pruner
+from surehook.inbox.retention import Keep, Pruner, checked_keep
 from surehook.inbox.rules import Rules, checked
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import Observer, Transitions
@@ -128,7 +128,7 @@ class Definitions:
             random_values.token,
             self._told,
             self._look,
-            Pruner(Keep.checked(keep), self.clock.now),
+            Pruner(checked_keep(keep), self.clock.now),
             self.trouble,
         )
         for source in _listed(sources):

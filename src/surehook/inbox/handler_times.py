@@ -16,8 +16,6 @@ QUICK_S = 0.05
 LONG_S = 1.0  # as long as a batch may take by itself
 # Of a long call, with each other one: 20 s are forgotten after some hundred and eighty quick ones.
 FADES = 0.98
-SPARE = 0.9  # of the runs for which the time of a batch would be enough: the next ones may take longer
-GROWS = 4  # what a worker claims, while it does all of it
 SHARE = 0.1  # of one call in what a handler commonly takes
 
 
@@ -49,22 +47,3 @@ class HandlerTimes:
                 if self._seen.get(id(handler), QUICK_S) >= QUICK_S:
                     return number
         return len(runs)
-
-
-class ClaimSize:
-    """The number of runs that a worker claims: those it has to give back another could have begun with, and each is written
-    twice and read once more for nothing. One, where nobody knows yet how long handlers take, and then all that may be."""
-
-    def __init__(self, most: int, *, is_known: bool) -> None:
-        self._most = self._grows = most
-        self.size = most if is_known else 1
-
-    def shared(self, done: int, left: int, enough_for: float) -> None:
-        """Adapt to a batch: so many runs shared its transaction and were done, so many were given back; a batch's time would have
-        been enough for so many."""
-        size, self._grows = done if left else self.size * self._grows, GROWS
-        self.size = max(1, int(min(size, self._most, enough_for * SPARE)))
-
-    def alone(self) -> None:
-        """Adapt to a slow run that had a transaction to itself: so will the next."""
-        self.size, self._grows = 1, GROWS

@@ -203,22 +203,29 @@ class Handlers:
 
 
 def _check_call(function: Callable[..., object]) -> None:
-    try:
-        inspect.signature(function).bind("event", "tx")
-    except TypeError as error:
-        raise SettingsError(
-            "handler",
-            f"{_called(function)} cannot be called with (event, tx): {error}",
-            hint="def handler(event, tx): …; tx is the transaction in which its work stands or falls",
-        ) from None
-    except ValueError:  # one of C, which does not say what it takes
-        return
+    _check_takes(
+        "handler",
+        function,
+        ("event", "tx"),
+        "def handler(event, tx): …; tx is the transaction in which its work stands or falls",
+    )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise SettingsError(
             "handler",
             f"{_called(function)} has a `yield`, so calling it does nothing",
             hint="return, or nothing at all",
         )
+
+
+def _check_takes(what: str, function: Callable[..., object], given: tuple[str, ...], hint: str) -> None:
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        raise SettingsError(
+            what, f"{_called(function)} cannot be called with ({', '.join(given)}): {error}", hint=hint
+        ) from None
+    except ValueError:  # one of C, which does not say what it takes
+        return
 
 
 def _called(function: Callable[..., object]) -> str:
@@ -232,16 +239,7 @@ def _is_coroutine(function: Callable[..., object]) -> bool:
 
 def check_blocking(what: str, function: Callable[..., object]) -> None:
     """Check a function that is called with one value after a commit, and not awaited. Raises SettingsError."""
-    try:
-        inspect.signature(function).bind("told")
-    except TypeError as error:
-        raise SettingsError(
-            what,
-            f"{_called(function)} cannot be called with one value: {error}",
-            hint=f"def {what}_hook(told): …",
-        ) from None
-    except ValueError:  # one of C, which does not say what it takes
-        return
+    _check_takes(what, function, ("told",), f"def {what}_hook(told): …")
     if _is_coroutine(function):
         raise SettingsError(
             what,

@@ -52,15 +52,6 @@ class Keep(Struct, frozen=True):
                 hint="what is to stay for ever is not pruned: `keep=None`",
             )
 
-    @staticmethod
-    def checked(keep: Keep | None) -> Keep | None:
-        """Check the retention of an inbox. Raises SettingsError."""
-        if not isinstance(keep, Keep | None):
-            raise SettingsError(
-                "keep", f"a {type(keep).__name__} is no Keep", hint="keep=Keep(bodies_days=30)"
-            )
-        return keep
-
     def before(self, now: int) -> tuple[int, int]:
         """Return the instants before which bodies and dedupe records are past their retention; Unix milliseconds."""
         return now - round(self.bodies_days * instants.DAY_MS), now - round(
@@ -103,3 +94,10 @@ class Pruner:
         self._place = FROM_THE_START if part.place.is_end else part.place
         if not part.place.is_end:
             self._due_at = now + STEP_MS
+
+
+def checked_keep(keep: Keep | None) -> Keep | None:
+    """Check the retention of an inbox. Raises SettingsError."""
+    if not isinstance(keep, Keep | None):
+        raise SettingsError("keep", f"a {type(keep).__name__} is no Keep", hint="keep=Keep(bodies_days=30)")
+    return keep

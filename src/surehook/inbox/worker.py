@@ -15,13 +15,13 @@ from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from surehook.core.effects import Script
+from surehook.inbox.batch_time import ClaimSize
 from surehook.inbox.calls import GivenUp
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
-from surehook.inbox.handler_times import ClaimSize
 from surehook.inbox.process import BatchAttempt, BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
@@ -288,7 +288,9 @@ class Worker:
             except StoreError as error:
                 lost = error
                 break
-        self._owed = [*self._owed, InProgress(token, runs)][-OWED:]
+        # Without what they carry: an outage may last, and a body may have a megabyte.
+        bare = [structs.replace(run, body=None, headers=None) for run in runs]
+        self._owed = [*self._owed, InProgress(token, bare)][-OWED:]
         log.warning(
             "%d runs could not be given back, and will be once the database answers; should this worker end before, they wait "
             "until their leases lapse, and this attempt counts: %s",
@@ -300,9 +302,12 @@ class Worker:
         """Give back what an outage has left: nobody was at work on it, so that its attempt is none. What others have taken by
         now stays theirs."""
         while self._owed:
-            one = self._owed[-1]
-            yield self._store.run(self._transactions.release_work(one.runs, one.token))
-            self._owed.pop()
+            one = self._owed.pop()
+            try:
+                yield self._store.run(self._transactions.release_work(one.runs, one.token))
+            except StoreUnavailable:
+                self._owed.append(one)
+                raise
 
     def _failure(self, error: Exception | CancelledError, is_begun: bool = True) -> Exception:
         """Take a cancellation for what a handler has done to its own task, and so for its failure. Raises it otherwise."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from surehook.inbox.batch_time import BatchTime
 from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.process import BatchAttempt, BatchResult, Processor
 from surehook.inbox.retention import Pruner
@@ -40,29 +40,6 @@ class ClaimSplit(Struct):
     runs: list[Run]
     rest: list[Run]
     is_slow: bool = False
-
-
-class BatchTime:
-    """The time of one batch: enough was done at once when it is over, or when the worker is to stop."""
-
-    def __init__(self, boot: Callable[[], float], most_s: float, is_stopping: Callable[[], bool]) -> None:
-        self._boot, self._most_s, self._is_stopping = boot, most_s, is_stopping
-        # Since it was first asked, before the first: what workers wait for each other with is waited for by then.
-        self._began: float | None = None
-        self._lasted, self._done = 0.0, 0
-
-    def is_over(self) -> bool:
-        """Asked before the first thing that is done, which is done in any case, and after each."""
-        now = self._boot()
-        if self._began is None:
-            self._began = now
-        self._lasted, self._done = now - self._began, self._done + 1
-        return self._lasted >= self._most_s or self._is_stopping()
-
-    @property
-    def enough_for(self) -> float:
-        """The number of such things for which the time would be enough; commits, which do not become longer, not counted."""
-        return (self._done - 1) / self._lasted * self._most_s if self._lasted > 0 else math.inf
 
 
 class WorkerTransactions:
