@@ -105,7 +105,7 @@ def test_a_worker_claims_what_it_can_do_and_more_as_it_does_all_of_it():
     assert portion.size == 1, "nobody knows how long its handler takes"
     sizes = []
     for done, left, enough_for in (
-        (1, 0, math.inf),
+        (1, 0, 5.0),  # with a connection, and its statements
         (50, 14, 49.5),
         (44, 0, 60.0),
         (54, 0, 1_000.0),

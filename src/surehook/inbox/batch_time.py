@@ -42,13 +42,17 @@ class ClaimSize:
 
     def __init__(self, most: int, *, is_known: bool) -> None:
         self._most = self._grows = most
+        self._is_measured = is_known
         self.size = most if is_known else 1
 
     def shared(self, done: int, left: int, enough_for: float) -> None:
         """Adapt to a batch: so many runs shared its transaction and were done, so many were given back; a batch's time would have
         been enough for so many."""
         size, self._grows = done if left else self.size * self._grows, GROWS
-        self.size = max(1, int(min(size, self._most, enough_for * SPARE)))
+        # The first handler of a process waits for more than itself: a connection, and its statements, to be prepared.
+        enough = enough_for * SPARE if self._is_measured else math.inf
+        self._is_measured = True
+        self.size = max(1, int(min(size, self._most, enough)))
 
     def alone(self) -> None:
         """Adapt to runs that had a transaction each, as one was slow, or others wanted their rows: so may the next."""

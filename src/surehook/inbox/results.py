@@ -19,6 +19,10 @@ from surehook.inbox.handlers import Handler
 
 log = logging.getLogger("surehook.inbox")
 
+# Of the usual result, nothing: it is hashed once for each event.
+_NOTHING = msgspec.json.encode([None])
+_SHA256_OF_NOTHING = hashlib.sha256(_NOTHING).digest()
+
 
 class NotAwaited(SurehookError):
     """A handler has returned something that nobody waits for, or thrown it away."""
@@ -58,7 +62,7 @@ class Results:
         except Exception:
             pairs = zip(handlers, results, strict=True)
             text = msgspec.json.encode([self._plain(*pair) for pair in pairs], order="sorted")
-        return hashlib.sha256(text).digest()
+        return _SHA256_OF_NOTHING if text == _NOTHING else hashlib.sha256(text).digest()
 
     def _plain(self, handler: Handler, result: object) -> object:
         try:
