@@ -535,3 +535,39 @@ def test_giving_back_is_tried_again_where_others_have_the_rows_and_said_if_it_is
     give_back(2)
     assert not caplog.text
     assert house.inbox.store.run(lambda transaction: transaction.next_due(())) <= house.clock.at
+
+
+@of("postgresql", "mariadb")
+def test_a_worker_at_work_on_a_document_leaves_the_others_to_other_events(houses):
+    house, hangs = working(houses)
+    house.inbox.follow(table(mode="free"), "partner")
+    for event_id, document in (
+        ("hang", "doc_1"),
+        ("next_1", "doc_1"),
+        ("next_2", "doc_1"),
+        ("other", "doc_2"),
+    ):
+        house.receive(
+            event_id, "document.sent" if event_id != "next_2" else "document.viewed", document=document
+        )
+    house.inbox.start(2)
+    assert hangs.began.wait(PATIENCE_S)
+    until(lambda: house.states()["other"] == "finalized")
+    hangs.go.set()
+    until(lambda: house.states()["next_2"] == "finalized")
+    house.inbox.stop()
+
+
+@of("sqlite", "postgresql")
+def test_who_is_given_up_has_no_document_any_more(houses, monkeypatch):
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    house, hangs = working(houses)
+    house.inbox.follow(table(mode="free"), "partner")
+    house.receive("hang", "document.sent", document="doc_1")
+    house.inbox.start(1)
+    assert hangs.began.wait(PATIENCE_S)
+    house.clock.passes(21)
+    house.receive("next", "document.viewed", document="doc_1")
+    until(lambda: house.states()["next"] == "finalized")
+    hangs.go.set()
+    house.inbox.stop()

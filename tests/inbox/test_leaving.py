@@ -282,9 +282,8 @@ def claimed(house, token):
 
 
 def given_back(house, runs, token):
-    house.do(
-        house.inbox.store.run(lambda transaction: transaction.release(runs, token, due_at=house.clock.at))
-    )
+    ids = [run.id for run in runs]
+    house.do(house.inbox.store.run(lambda transaction: transaction.release(ids, token, now=house.clock.at)))
 
 
 class TestEachFailureIsItsOwnEvents:

@@ -15,6 +15,7 @@ from surehook.host.entropy import SystemEntropy
 from surehook.inbox import document_commands, unawaited
 from surehook.inbox.anomalies import Anomalies
 from surehook.inbox.backoff import Backoff
+from surehook.inbox.busy_documents import BusyDocuments
 from surehook.inbox.calls import HandlerCalls, this_task
 from surehook.inbox.changed_tables import ChangedTables
 from surehook.inbox.failures import Failures, Hook
@@ -118,7 +119,9 @@ class Definitions:
         )
         self.gaps = Gaps(self.clock.boot)
         self.rejections = Rejections(self.clock.boot)
-        processor = Processor(policy, self.receiver.sources, self.following, self.pending_receipts, self.gaps)
+        processor = Processor(
+            policy, self.receiver.sources, self.following, self.pending_receipts, self.gaps, BusyDocuments()
+        )
         self.rules = rules
         self.transactions = WorkerTransactions(
             processor,

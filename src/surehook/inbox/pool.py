@@ -198,7 +198,7 @@ class WorkerPool(ABC, Generic[M]):
         """Let nothing of the call be kept, and end its transaction; False if it has come back."""
         if not self.calls.give_up(call):
             return False
-        worker.is_given_up = True
+        worker.give_up()
         if not self._cut(member.caller):
             log.warning("the transaction of %s cannot be ended from outside", call.handler.name)
         return True

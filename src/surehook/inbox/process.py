@@ -22,6 +22,7 @@ from surehook.core.workflow import undo_attempts
 from surehook.core.workflow.decide import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.backoff import for_as_long
+from surehook.inbox.busy_documents import BusyDocuments
 from surehook.inbox.document_batch import DocumentBatch
 from surehook.inbox.document_rows import document_of, out_of_line, step_of, text_of
 from surehook.inbox.document_runs import Decided
@@ -54,6 +55,7 @@ class BatchResult(Struct):
     at           when this was, Unix milliseconds
     not_undone   runs whose move could not be undone, for the documents that wait for that; and when it is tried again
     to_undo      a document was left of which something is to be undone
+    put_off      ids of runs whose document another worker has, with that
     """
 
     settlements: list[tuple[Run, Settlement]]
@@ -65,6 +67,7 @@ class BatchResult(Struct):
     at: int = 0
     not_undone: Sequence[tuple[Run, Settlement]] = ()
     to_undo: bool = False
+    put_off: Sequence[tuple[DocumentKey, bytes]] = ()
 
 
 class BatchAttempt(Struct):
@@ -101,7 +104,9 @@ class Processor:
         following: Following,
         pending_receipts: PendingReceipts,
         gaps: Gaps,
+        busy: BusyDocuments,
     ) -> None:
+        self.busy = busy
         self._policy = policy
         self._gaps = gaps
         self._pending_receipts = pending_receipts
@@ -139,6 +144,7 @@ class Processor:
         attempt = BatchAttempt() if attempt is None else attempt
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
+        todo, put_off = self._put_off(transaction, token, todo)
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
         batch = DocumentBatch(
@@ -161,7 +167,7 @@ class Processor:
             attempt.is_shared = batch.is_shared
         left = [*(one.run for one in todo[begun:]), *rest]
         if left:
-            transaction.release(left, token, due_at=self._policy.now())
+            transaction.release([run.id for run in left], token, now=self._policy.now())
         ended = list(batch.settled.values())
         changed = self._changed(transaction, ended)
         transaction.settle([settlement for _, settlement in ended])
@@ -182,7 +188,31 @@ class Processor:
             at,
             not_undone,
             bool(to_undo),
+            put_off,
         )
+
+    def _put_off(
+        self, transaction: Transaction, token: bytes, todo: list[PreparedRun]
+    ) -> tuple[list[PreparedRun], list[tuple[DocumentKey, bytes]]]:
+        """Take the documents of a batch, and put off the runs whose document another worker of this process has."""
+        others = self.busy.enter(token, [one.key for one in todo if one.key is not None])
+        if not others:
+            return todo, []
+        found = [(one.key, one.run.id) for one in todo if one.key is not None and one.key in others]
+        self.put_off_until_free(transaction, token, found)
+        return [one for one in todo if one.key not in others], found
+
+    def put_off_until_free(
+        self, transaction: Transaction, token: bytes, runs: Sequence[tuple[DocumentKey, bytes]]
+    ) -> None:
+        """Put off runs until their documents are free, and for a while at most."""
+        until = self._policy.now() + self.busy.put_off_ms({key for key, _ in runs})
+        transaction.put_off([run for _, run in runs], token, until=until)
+
+    def of_busy_documents(self, runs: Sequence[Run], token: bytes) -> list[tuple[DocumentKey, bytes]]:
+        """Find those of these runs whose document another worker of this process has."""
+        keys = [(self._located(run).key, run.id) for run in runs]
+        return [(key, run) for key, run in keys if key is not None and self.busy.is_anothers(token, key)]
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
         """Settle a run whose transaction could not be committed, or whose handler was given up: it was claimed with this token,

@@ -15,7 +15,7 @@ from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from surehook.core.effects import Script
 from surehook.inbox.batch_time import ClaimSize
@@ -42,6 +42,13 @@ class InProgress(Struct):
 
     token: bytes = b""
     runs: Sequence[Run] = ()
+
+
+class Owed(NamedTuple):
+    """Runs, by id, that an outage kept from being given back: without what they carry, as it may last."""
+
+    token: bytes
+    runs: list[bytes]
 
 
 class Failed(NamedTuple):
@@ -82,7 +89,7 @@ class Worker:
         self._woken, self._stopped = woken, stopped
         self._portion = ClaimSize(transactions.rules.batch, is_known=transactions.handler_times.is_known)
         self.in_progress = InProgress()
-        self._owed: list[InProgress] = []
+        self._owed: list[Owed] = []
         self.is_stopping = False
         self.is_given_up = False
 
@@ -91,6 +98,11 @@ class Worker:
         self.is_stopping = True
         self._stopped.set()
         self._woken.set()
+
+    def give_up(self) -> None:
+        """Leave what it is at to another worker: its handler does not come back, or too late."""
+        self.is_given_up = True
+        self._transactions.busy.leave(self.in_progress.token, self._portion.size)
 
     def until_stopped(self) -> Script[None]:
         """Work until stopped, or given up."""
@@ -130,7 +142,10 @@ class Worker:
         if not claimed.runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
-        is_all = yield from self._handling(claimed.runs, token, claimed.waking)
+        try:
+            is_all = yield from self._handling(claimed.runs, token, claimed.waking)
+        finally:
+            transactions.busy.leave(token, self._portion.size)
         yield from self._waking(claimed.waking, is_all=is_all)
         yield from self._pruning(idle=False)
         return None
@@ -150,13 +165,17 @@ class Worker:
         transactions = self._transactions
         if not runs:
             return True
-        split, attempt = transactions.split(runs), BatchAttempt()
+        split, attempt = transactions.split(runs, token), BatchAttempt()
         time = transactions.time(lambda: self.is_stopping)
         self.in_progress = InProgress(token, runs)
         try:
-            if split.first:
-                yield self._store.run(transactions.release_work(split.first, token))
+            if split.first or split.busy:
+                yield self._store.run(transactions.give_back_work(split, token))
+                transactions.busy.put_off(split.busy)
                 self.in_progress = InProgress(token, split.runs)
+            if not split.runs:
+                self._portion.shared(len(runs), 0, time.enough_for)
+                return False
             work = transactions.process_work(
                 split.runs,
                 token,
@@ -177,15 +196,16 @@ class Worker:
                 self._portion.alone()  # few rows are locked for a short time then
             yield from self._give_back(split.rest, token)
             yield from self._one_by_one(split.runs, token, error, is_shared=attempt.is_shared)
-            return not (split.first or split.rest)
+            return not (split.first or split.busy or split.rest)
         else:
-            if split.is_slow and not transactions.handler_times.together(split.runs):
+            is_slow = split.is_slow and not transactions.handler_times.together(split.runs)
+            if is_slow and not done.put_off:
                 self._portion.alone()  # and not one that was never seen, and is quick
             else:
                 count = len(split.runs) + len(split.rest) - done.left
                 self._portion.shared(count, done.left, time.enough_for)
             transactions.report(done)
-            return not (split.first or done.left)
+            return not (split.first or split.busy or done.left or done.put_off)
 
     def _one_by_one(
         self, runs: list[Run], token: bytes, error: Exception, *, is_shared: bool
@@ -278,9 +298,10 @@ class Worker:
         if not runs:
             return
         lost: StoreError | None = None
+        ids = [run.id for run in runs]
         for _ in range(RELEASES):
             try:
-                yield self._store.run(self._transactions.release_work(runs, token))
+                yield self._store.run(self._transactions.release_work(ids, token))
                 return
             except Contended as error:
                 lost = error
@@ -288,9 +309,7 @@ class Worker:
             except StoreError as error:
                 lost = error
                 break
-        # Without what they carry: an outage may last, and a body may have a megabyte.
-        bare = [structs.replace(run, body=None, headers=None) for run in runs]
-        self._owed = [*self._owed, InProgress(token, bare)][-OWED:]
+        self._owed = [*self._owed, Owed(token, ids)][-OWED:]
         log.warning(
             "%d runs could not be given back, and will be once the database answers; should this worker end before, they wait "
             "until their leases lapse, and this attempt counts: %s",

@@ -31,6 +31,7 @@ class ClaimSplit(Struct):
     """Claimed runs, divided by transaction.
 
     first    given back at once: while a slow handler is at work, others may have them
+    busy     put off, with their documents, which other workers have
     runs     of the next transaction
     rest     given back with it
     is_slow  the one run of it is a slow handler's
@@ -40,6 +41,7 @@ class ClaimSplit(Struct):
     runs: list[Run]
     rest: list[Run]
     is_slow: bool = False
+    busy: Sequence[tuple[DocumentKey, bytes]] = ()
 
 
 class WorkerTransactions:
@@ -59,11 +61,12 @@ class WorkerTransactions:
     ) -> None:
         """`look(transaction)` does a worker's chores beside claiming, and tells whether more is due by that."""
         self.processor = processor
+        self.busy = processor.busy
         self.rules = rules
         self.handler_times = handler_times
         self.now = now
         self.token = token
-        self.report = report
+        self._report = report
         self.look = look
         self.pruner = pruner
         self.trouble = trouble
@@ -74,6 +77,8 @@ class WorkerTransactions:
 
         def work(transaction: Transaction) -> Claimed:
             self._check_tables(transaction)
+            if back := self.busy.called_back():
+                transaction.call_back(back, now=self.now())
             rules = self.rules
             most = rules.batch if limit is None else limit
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
@@ -94,12 +99,16 @@ class WorkerTransactions:
 
         return work
 
-    def split(self, runs: list[Run]) -> ClaimSplit:
+    def split(self, runs: list[Run], token: bytes) -> ClaimSplit:
         """Divide claimed runs: those of quick handlers share a transaction, a slow one is alone in its own."""
         shared = self.handler_times.together(runs)
         if shared or not runs:
             return ClaimSplit([], runs[:shared], runs[shared:])
-        return ClaimSplit(runs[1:], runs[:1], [], is_slow=True)
+        # One by itself is put off where it is processed.
+        busy = self.processor.of_busy_documents(runs, token) if len(runs) > 1 else []
+        ids = {run for _, run in busy}
+        free = [run for run in runs if run.id not in ids]
+        return ClaimSplit(free[1:], free[:1], [], is_slow=True, busy=busy)
 
     def _check_tables(self, transaction: Transaction) -> None:
         """Refuse to claim on tables of an older version: a run could not be settled, and each try would count."""
@@ -148,8 +157,24 @@ class WorkerTransactions:
     def fail_work(self, run: Run, token: bytes, error: Exception) -> Callable[[Transaction], BatchResult]:
         return lambda transaction: self.processor.fail(transaction, run, token, error)
 
-    def release_work(self, runs: Sequence[Run], token: bytes) -> Callable[[Transaction], None]:
-        return lambda transaction: transaction.release(runs, token, due_at=self.now())
+    def release_work(self, runs: Sequence[bytes], token: bytes) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.release(runs, token, now=self.now())
+
+    def give_back_work(self, split: ClaimSplit, token: bytes) -> Callable[[Transaction], None]:
+        """Give back what a slow handler would keep waiting."""
+
+        def work(transaction: Transaction) -> None:
+            if split.first:
+                transaction.release([run.id for run in split.first], token, now=self.now())
+            if split.busy:
+                self.processor.put_off_until_free(transaction, token, split.busy)
+
+        return work
+
+    def report(self, done: BatchResult) -> None:
+        """Tell of a batch that is committed."""
+        self.busy.put_off(done.put_off)
+        self._report(done)
 
     def idle_s(self, claimed: Claimed) -> float:
         """Choose how long to wait when nothing is due."""

@@ -215,8 +215,17 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         """Lock those of these runs that the token still owns until the transaction ends; returns them."""
         ...
 
-    def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
+    def release(self, runs: Sequence[bytes], token: bytes, *, now: int) -> None:
         """Give back runs that were not tried, without counting an attempt."""
+        ...
+
+    def put_off(self, runs: Sequence[bytes], token: bytes, *, until: int) -> None:
+        """Give back runs that were not tried, to be due at this instant: another worker has their document. Until then they
+        matter for its waits as if somebody had them."""
+        ...
+
+    def call_back(self, runs: Sequence[bytes], *, now: int) -> None:
+        """Let runs be due at once that were put off."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> None:

@@ -49,6 +49,10 @@ LOADED = select(*_COLUMNS).select_from(
 # Of ours: a process of another version may give longer ones.
 LEASES = 2
 
+# The token of runs that were put off for a document that another worker has. It is nobody's, and so is no lease that lapses; but
+# whoever lets time pass for the document sees that somebody has had the run and that it is not done.
+PUT_OFF = bytes(ID_BYTES)
+
 # Made once: a worker that finds nothing to do would spend most of its time on making them.
 _DUE = (
     select(runs.c.id, runs.c.lease)
@@ -60,6 +64,16 @@ _DUE = (
 # One that counted too far would keep all others from being claimed.
 _ONE_MORE = case((runs.c.attempts < ATTEMPTS_MOST, runs.c.attempts + 1), else_=runs.c.attempts)
 _DUE_BOUND = _DUE.add_columns(BY_THE_WAY)
+
+
+def _place(*, tried_once: int) -> ColumnElement[int]:
+    """The place in the line of a run with so many attempts that was never tried; others are due now."""
+    return case((runs.c.attempts == tried_once, runs.c.accepted_at), else_=bindparam("now"))
+
+
+def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[Any, ...]:
+    """The values of a claimed run whose attempt is not counted. In this order: MySQL sees what stands before."""
+    return ((runs.c.lease, lease), (runs.c.due_at, due_at), (runs.c.attempts, runs.c.attempts - 1))
 
 
 class _OfRuns:
@@ -77,7 +91,16 @@ class _OfRuns:
         self.taken = LOADED.where(theirs).order_by(runs.c.id)
         # As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
         self.taken_now = self.taken.with_for_update(read=True, of=events)
-        mine = select(runs.c.id).where(theirs, runs.c.lease == bindparam("token"))
+        still = (theirs, runs.c.lease == bindparam("token"))
+        # What was never tried goes back to its place; where a retry stood is not known any more.
+        self.release = update(runs).where(*still).ordered_values(*_untried(None, _place(tried_once=1)))
+        self.put_off = update(runs).where(*still).ordered_values(*_untried(PUT_OFF, bindparam("until")))
+        self.call_back = (
+            update(runs)
+            .where(theirs, runs.c.lease == PUT_OFF)
+            .values(lease=None, due_at=_place(tried_once=0))
+        )
+        mine = select(runs.c.id).where(*still)
         self.mine = mine.order_by(runs.c.id).with_for_update()
         self.mine_bound = self.mine.add_columns(BY_THE_WAY)
 
@@ -120,7 +143,7 @@ def claim(
         found = connection.execute(due, {"now": ahead, "most": limit, **bound}).all()
     if not found:
         return []
-    lapsed = [bytes(row.id) for row in found if row.lease is not None]
+    lapsed = [bytes(row.id) for row in found if row.lease is not None and bytes(row.lease) != PUT_OFF]
     ids = lapsed[:1] or [bytes(row.id) for row in found]
     of_runs = _of_runs(connection)
     given = of_runs.given(ids)
@@ -169,16 +192,19 @@ def hold(
     return {bytes(row[0]) for row in found}
 
 
-def release(connection: Connection, given: Sequence[Run], token: bytes, *, due_at: int) -> None:
-    # What was never tried goes back to its place; where a retry stood is not known any more.
-    place = case((runs.c.attempts == 1, runs.c.accepted_at), else_=due_at)
-    connection.execute(
-        update(runs)
-        .where(runs.c.id.in_([run.id for run in given]), runs.c.lease == token)
-        .ordered_values(  # MySQL sees what stands before
-            (runs.c.lease, None), (runs.c.due_at, place), (runs.c.attempts, runs.c.attempts - 1)
-        )
-    )
+def release(connection: Connection, ids: Sequence[bytes], token: bytes, *, now: int) -> None:
+    of_runs = _of_runs(connection)
+    connection.execute(of_runs.release, {"ids": of_runs.given(ids), "token": token, "now": now})
+
+
+def put_off(connection: Connection, ids: Sequence[bytes], token: bytes, *, until: int) -> None:
+    of_runs = _of_runs(connection)
+    connection.execute(of_runs.put_off, {"ids": of_runs.given(ids), "token": token, "until": until})
+
+
+def call_back(connection: Connection, ids: Sequence[bytes], *, now: int) -> None:
+    of_runs = _of_runs(connection)
+    connection.execute(of_runs.call_back, {"ids": of_runs.given(ids), "now": now})
 
 
 def next_due(connection: Connection, types: Sequence[str]) -> int | None:

@@ -163,8 +163,14 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._idle_ms = None
         return mine
 
-    def release(self, runs: Sequence[Run], token: bytes, *, due_at: int) -> None:
-        claiming.release(self.connection, runs, token, due_at=due_at)
+    def release(self, runs: Sequence[bytes], token: bytes, *, now: int) -> None:
+        claiming.release(self.connection, runs, token, now=now)
+
+    def put_off(self, runs: Sequence[bytes], token: bytes, *, until: int) -> None:
+        claiming.put_off(self.connection, runs, token, until=until)
+
+    def call_back(self, runs: Sequence[bytes], *, now: int) -> None:
+        claiming.call_back(self._unbound, runs, now=now)
 
     def next_due(self, types: Sequence[str]) -> int | None:
         return claiming.next_due(self._unbound, types)

@@ -1,0 +1,89 @@
+"""The documents that workers of this process are at work on, and the events that wait for that.
+
+Events of one document take effect one after the other, so a second worker with one of them could only wait until the first has
+committed. Where handlers are slow and one document has many events, all workers of a process would wait so, and no other event
+be handled. So a worker puts off what is of a document that another one has, and goes on with something else. As the other one
+is done, it calls back as many as it does at a time: the document goes on at once, and in its order.
+
+What was put off is due again by itself after a while: the process that was to call it back may have ended, and the document be
+another process's. There is one worker of each process, at most, that waits for a document of another one's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+
+from surehook.ports.inbox_runs import DocumentKey
+
+PUT_OFF_MS = 5_000  # unless it is called back
+EACH_MS = 5  # more for each that waits already, so that looking at all of them does not keep a worker busy
+WAITING_MOST = 10_000  # runs that are called back; others are due by themselves
+
+
+class BusyDocuments:
+    """Who is at work on which document, by the token of its claim. Threads may call."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._owners: dict[DocumentKey, bytes] = {}
+        self._owned: dict[bytes, list[DocumentKey]] = {}
+        self._waiting: dict[DocumentKey, deque[bytes]] = {}  # ids of runs
+        self._called_back: list[bytes] = []
+
+    def enter(self, token: bytes, keys: Iterable[DocumentKey]) -> set[DocumentKey]:
+        """Take the documents that nobody has; returns those that others have."""
+        others = set()
+        with self._changing:
+            owned = self._owned.setdefault(token, [])
+            for key in keys:
+                owner = self._owners.setdefault(key, token)
+                if owner != token:
+                    others.add(key)
+                else:
+                    owned.append(key)
+        return others
+
+    def is_anothers(self, token: bytes, key: DocumentKey) -> bool:
+        """Tell whether another worker has a document."""
+        return self._owners.get(key, token) != token
+
+    def put_off_ms(self, keys: Collection[DocumentKey]) -> int:
+        """Choose how long runs of these documents are put off, if nobody calls them back."""
+        with self._changing:
+            waiting = max((len(self._waiting.get(key, ())) for key in keys), default=0)
+        return max(PUT_OFF_MS, EACH_MS * waiting)
+
+    def put_off(self, runs: Sequence[tuple[DocumentKey, bytes]]) -> None:
+        """Note runs that were put off, once that is committed; at once called back if their document is free by now."""
+        with self._changing:
+            for key, run in runs:
+                if key not in self._owners:
+                    self._called_back.append(run)
+                    continue
+                line = self._waiting.setdefault(key, deque())
+                if len(line) < WAITING_MOST:
+                    line.append(run)
+
+    def leave(self, token: bytes, most: int) -> None:
+        """Give up all documents of a token, and call back as many runs of each as a worker does at a time."""
+        with self._changing:
+            for key in self._owned.pop(token, ()):
+                if self._owners.get(key) != token:
+                    continue
+                del self._owners[key]
+                line = self._waiting.get(key)
+                if line is None:
+                    continue
+                self._called_back += [line.popleft() for _ in range(min(most, len(line)))]
+                if not line:
+                    del self._waiting[key]
+
+    def called_back(self) -> list[bytes]:
+        """Take the runs that are to be due again at once."""
+        if not self._called_back:
+            return []
+        with self._changing:
+            found, self._called_back = self._called_back, []
+        return found

@@ -1,0 +1,140 @@
+"""A document that one worker has keeps no other event waiting, and goes on as soon as it is free."""
+
+from __future__ import annotations
+
+from surehook.inbox.busy_documents import EACH_MS, PUT_OFF_MS, WAITING_MOST, BusyDocuments
+from tests.inbox.test_documents import BUFFER, followed, state, story
+
+ONE, TWO = (("contract", "", name) for name in ("doc_1", "doc_2"))
+MINE, OTHER = b"m" * 16, b"o" * 16
+
+
+class TestWhoHasADocument:
+    def test_it_is_the_first_who_asks_until_it_leaves(self):
+        busy = BusyDocuments()
+        assert busy.enter(MINE, [ONE]) == set()
+        assert busy.enter(MINE, [ONE]) == set(), "once more, as its batch is done one by one"
+        assert busy.enter(OTHER, [ONE, TWO]) == {ONE}
+        assert (busy.is_anothers(OTHER, ONE), busy.is_anothers(MINE, ONE)) == (True, False)
+        busy.leave(MINE, 1)
+        assert busy.enter(OTHER, [ONE]) == set()
+        assert busy.enter(MINE, [ONE, TWO]) == {ONE, TWO}
+        busy.leave(OTHER, 1)
+        busy.leave(OTHER, 1)
+        busy.leave(MINE, 1)
+        assert not (busy._owners or busy._owned), "nothing is kept of who is gone"
+
+    def test_as_many_are_called_back_as_a_worker_does_at_a_time_and_in_their_order(self):
+        busy = BusyDocuments()
+        busy.enter(MINE, [ONE, TWO])
+        busy.put_off([(ONE, b"1"), (ONE, b"2"), (TWO, b"3"), (ONE, b"4")])
+        assert busy.called_back() == []
+        busy.leave(MINE, 2)
+        assert busy.called_back() == [b"1", b"2", b"3"]
+        assert busy.called_back() == [], "once"
+        busy.enter(OTHER, [ONE])
+        busy.leave(OTHER, 2)
+        assert busy.called_back() == [b"4"]
+        assert not busy._waiting
+
+    def test_what_is_put_off_as_the_document_becomes_free_is_called_back_at_once(self):
+        busy = BusyDocuments()
+        busy.put_off([(ONE, b"1")])
+        assert busy.called_back() == [b"1"]
+
+    def test_what_waits_is_bounded_and_waits_longer_the_more_there_is(self):
+        busy = BusyDocuments()
+        busy.enter(MINE, [ONE])
+        assert busy.put_off_ms({ONE}) == PUT_OFF_MS
+        busy.put_off([(ONE, b"%d" % n) for n in range(WAITING_MOST + 1)])
+        assert busy.put_off_ms({ONE, TWO}) == EACH_MS * WAITING_MOST
+        busy.leave(MINE, WAITING_MOST + 1)
+        assert len(busy.called_back()) == WAITING_MOST
+
+
+def received(house, *numbers, document="doc_1"):
+    for number in numbers:
+        event_id, type, data = story(document)[number - 1]
+        assert house.receive(event_id, type, **data).status == 200
+
+
+def had_by_another(house, key=ONE):
+    assert house.inbox.transactions.busy.enter(OTHER, [key]) == set()
+
+
+def is_free(house, most=64):
+    house.inbox.transactions.busy.leave(OTHER, most)
+
+
+def test_another_worker_has_it_and_the_others_events_are_handled_meanwhile(houses):
+    house = followed(houses)
+    house.on()
+    had_by_another(house)
+    received(house, 1, 2)
+    received(house, 1, document="doc_2")
+    house.work()
+    assert house.effects() == ["doc_2-1"]
+    assert {one.id: (one.state, one.attempts) for one in house.events(type="document.viewed")} == {
+        "doc_1-2": ("accepted", 0)
+    }
+    is_free(house)
+    house.work()
+    assert house.effects() == ["doc_1-1", "doc_1-2", "doc_2-1"], "at once: no time has passed"
+    assert {one.attempts for one in house.events()} == {1}
+
+
+def test_if_nobody_calls_them_back_they_are_due_by_themselves(houses):
+    """The worker was another process's, or its process has ended."""
+    house = followed(houses)
+    house.on()
+    had_by_another(house)
+    received(house, 1)
+    house.work()
+    house.inbox.transactions.busy = house.inbox.transactions.processor.busy = BusyDocuments()
+    house.clock.passes(PUT_OFF_MS / 1000 - 1)
+    house.work()
+    assert house.effects() == []
+    house.clock.passes(1)
+    house.work()
+    assert house.effects() == ["doc_1-1"]
+
+
+def test_slow_ones_are_passed_by_in_a_few_turns_and_come_one_after_the_other(houses):
+    house = followed(houses)
+    heard = house.on()
+    (handler,) = house.inbox.handlers._all
+    house.inbox.transactions.handler_times.took(handler, 1.0)
+    had_by_another(house)
+    for n in range(40):
+        house.receive(f"note_{n}", "identity.verified", document="doc_1")
+    received(house, 1, 2)
+    received(house, 1, document="doc_2")
+    worker, turns = house.inbox.worker(), 0
+    while not heard:
+        turns += 1
+        assert turns <= 5, "four claims: of 1, 4, 16 and 64"
+        house.turn(worker)
+    assert [event.id for event in heard] == ["doc_2-1"]
+    is_free(house, 1)
+    while house.turn(worker) is None:
+        pass
+    assert [event.id for event in heard[1:]] == ["doc_1-1", "doc_1-2"]
+    assert state(house, "doc_1") == "viewed"
+
+
+def test_what_is_put_off_is_in_time_for_the_waits_of_its_document(houses):
+    house = followed(houses, BUFFER)
+    house.on()
+    received(house, 2)
+    house.work()
+    had_by_another(house)
+    received(house, 1)
+    house.work()
+    for _ in range(13):  # past the wait, and past the time for which it was put off
+        house.clock.passes(PUT_OFF_MS / 1000)
+        house.work()
+    assert house.states() == {"doc_1-1": "accepted", "doc_1-2": "held"}, "nobody has let the time pass"
+    is_free(house)
+    house.work()
+    assert house.states() == {"doc_1-1": "finalized", "doc_1-2": "finalized"}
+    assert state(house, "doc_1") == "viewed"
