@@ -15,7 +15,7 @@ TESTS_S = 120.0  # one test in a fresh process, on a busy machine
 # file, the line as it is, the line with the bug, the test that finds it
 PLANTED = {
     "a worker does not look whether the lease is still its own": (
-        "sql/claiming.py", '.where(theirs, runs.c.lease == bindparam("token"))', ".where(theirs)",
+        "sql/claiming.py", 'still = (theirs, runs.c.lease == bindparam("token"))', "still = (theirs,)",
         "test_inbox.py::test_a_worker_that_lost_its_lease_does_nothing",
     ),
     "a leased run is still due": (
@@ -191,6 +191,18 @@ PLANTED = {
     "a handler that forgot a coroutine is done": (
         "result_policy.py", "if call.unawaited is not None:", "if False:",
         "test_forgotten.py::test_every_attempt_fails_not_only_the_first_that_python_would_warn_of",
+    ),
+    "what is put off for its document is not called back": (
+        "worker_transactions.py", "transaction.call_back(back, now=self.now())", "pass",
+        "test_busy_documents.py::test_another_worker_has_it_and_the_others_events_are_handled_meanwhile",
+    ),
+    "what is put off is out of its document's mind": (
+        "sql/claiming.py", '_untried(PUT_OFF, bindparam("until"))', '_untried(None, bindparam("until"))',
+        "test_busy_documents.py::test_what_is_put_off_is_in_time_for_the_waits_of_its_document",
+    ),
+    "slow events of one document are looked at one by one": (
+        "worker_transactions.py", "if len(runs) > 1 else []", "if False else []",
+        "test_busy_documents.py::test_slow_ones_are_passed_by_in_a_few_turns_and_come_one_after_the_other",
     ),
     "retention removes what is still open": (
         "sql/pruning.py", "due_at is not None or state in WAITING", 'state == "parked"',

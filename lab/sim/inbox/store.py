@@ -27,7 +27,7 @@ from surehook.ports.inbox import Contended, StoreUnavailable, Transaction
 T = TypeVar("T")
 
 # By the first call of a transaction; others are called as that.
-KINDS = {"hold": "process", "documents": "process"}
+KINDS = {"hold": "process", "documents": "process", "call_back": "claim"}
 MOMENTS = (
     "call persist", "commit persist", "answer persist", "call claim", "commit claim", "answer claim", "call hold",
     "call documents", "call settle", "call keep_documents", "call journal", "handler", "commit process", "answer process",
