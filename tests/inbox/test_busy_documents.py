@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surehook.inbox.busy_documents import EACH_MS, PUT_OFF_MS, WAITING_MOST, BusyDocuments
+from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import BUFFER, followed, state, story
 
 ONE, TWO = (("contract", "", name) for name in ("doc_1", "doc_2"))
@@ -27,7 +28,7 @@ class TestWhoHasADocument:
     def test_as_many_are_called_back_as_a_worker_does_at_a_time_and_in_their_order(self):
         busy = BusyDocuments()
         busy.enter(MINE, [ONE, TWO])
-        busy.put_off([(ONE, b"1"), (ONE, b"2"), (TWO, b"3"), (ONE, b"4")])
+        busy.put_off([(ONE, b"4"), (ONE, b"1"), (TWO, b"3"), (ONE, b"2"), (ONE, b"4")])
         assert busy.called_back() == []
         busy.leave(MINE, 2)
         assert busy.called_back() == [b"1", b"2", b"3"]
@@ -97,6 +98,28 @@ def test_if_nobody_calls_them_back_they_are_due_by_themselves(houses):
     house.clock.passes(1)
     house.work()
     assert house.effects() == ["doc_1-1"]
+
+
+def test_what_its_worker_did_not_come_to_lines_up_with_the_others(houses):
+    house = followed(houses)
+    heard = house.on(lambda event: house.clock.passes(4))
+    received(house, 1, 2, 4)
+    known_as_quick(house.inbox)
+    busy, steps = house.inbox.transactions.busy, house.inbox.transactions
+
+    claimed = house.do(house.inbox.store.run(steps.claim_work(MINE)))
+    assert len(claimed.runs) == 3
+    *_, last = claimed.runs
+    assert busy.enter(MINE, [ONE]) == set()
+    busy.put_off([(ONE, last.id)])
+    done = house.do(house.inbox.store.run(steps.process_work(claimed.runs[:2], MINE)))
+    assert (done.left, [event.id for event in heard]) == (1, ["doc_1-1"])
+    assert done.put_off == [(ONE, claimed.runs[1].id)], (
+        "and is not due at once, beside those that are in its line"
+    )
+    steps.report(done)
+    busy.leave(MINE, 1)
+    assert busy.called_back() == [claimed.runs[1].id]
 
 
 def test_slow_ones_are_passed_by_in_a_few_turns_and_come_one_after_the_other(houses):

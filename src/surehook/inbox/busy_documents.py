@@ -12,7 +12,7 @@ another process's. There is one worker of each process, at most, that waits for 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 
 from surehook.ports.inbox_runs import DocumentKey
@@ -29,7 +29,8 @@ class BusyDocuments:
         self._changing = threading.Lock()
         self._owners: dict[DocumentKey, bytes] = {}
         self._owned: dict[bytes, list[DocumentKey]] = {}
-        self._waiting: dict[DocumentKey, deque[bytes]] = {}  # ids of runs
+        # Ids of runs, in the order in which they arrived: whoever meets them does so in any.
+        self._waiting: dict[DocumentKey, list[bytes]] = {}
         self._called_back: list[bytes] = []
 
     def enter(self, token: bytes, keys: Iterable[DocumentKey]) -> set[DocumentKey]:
@@ -49,6 +50,14 @@ class BusyDocuments:
         """Tell whether another worker has a document."""
         return self._owners.get(key, token) != token
 
+    def is_of(self, token: bytes, key: DocumentKey) -> bool:
+        """Tell whether this worker has a document."""
+        return self._owners.get(key) == token
+
+    def is_waited_for(self, key: DocumentKey) -> bool:
+        """Tell whether runs wait for a document."""
+        return key in self._waiting
+
     def put_off_ms(self, keys: Collection[DocumentKey]) -> int:
         """Choose how long runs of these documents are put off, if nobody calls them back."""
         with self._changing:
@@ -62,9 +71,10 @@ class BusyDocuments:
                 if key not in self._owners:
                     self._called_back.append(run)
                     continue
-                line = self._waiting.setdefault(key, deque())
-                if len(line) < WAITING_MOST:
-                    line.append(run)
+                line = self._waiting.setdefault(key, [])
+                place = bisect_left(line, run)
+                if len(line) < WAITING_MOST and line[place : place + 1] != [run]:
+                    line.insert(place, run)
 
     def leave(self, token: bytes, most: int) -> None:
         """Give up all documents of a token, and call back as many runs of each as a worker does at a time."""
@@ -76,7 +86,8 @@ class BusyDocuments:
                 line = self._waiting.get(key)
                 if line is None:
                     continue
-                self._called_back += [line.popleft() for _ in range(min(most, len(line)))]
+                self._called_back += line[:most]
+                del line[:most]
                 if not line:
                     del self._waiting[key]
 

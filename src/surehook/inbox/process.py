@@ -165,9 +165,8 @@ class Processor:
                 begun += 1
         finally:
             attempt.is_shared = batch.is_shared
-        left = [*(one.run for one in todo[begun:]), *rest]
-        if left:
-            transaction.release([run.id for run in left], token, now=self._policy.now())
+        left = todo[begun:]
+        put_off += self._give_back(transaction, token, left, rest)
         ended = list(batch.settled.values())
         changed = self._changed(transaction, ended)
         transaction.settle([settlement for _, settlement in ended])
@@ -182,7 +181,7 @@ class Processor:
             ended,
             changed,
             len(runs) - len(mine),
-            len(left),
+            len(left) + len(rest),
             batch.decided,
             released,
             at,
@@ -202,6 +201,20 @@ class Processor:
         self.put_off_until_free(transaction, token, found)
         return [one for one in todo if one.key not in others], found
 
+    def _give_back(
+        self, transaction: Transaction, token: bytes, left: Sequence[PreparedRun], rest: Sequence[Run]
+    ) -> list[tuple[DocumentKey, bytes]]:
+        """Give back what was not handled. Those whose document others wait for line up with them; returns these."""
+        keys = [(one.key, one.run.id) for one in left]
+        lined_up = [(key, run) for key, run in keys if key is not None and self.busy.is_waited_for(key)]
+        if lined_up:
+            self.put_off_until_free(transaction, token, lined_up)
+        ids = {run for _, run in lined_up}
+        given_back = [run for run in (*(run for _, run in keys), *(one.id for one in rest)) if run not in ids]
+        if given_back:
+            transaction.release(given_back, token, now=self._policy.now())
+        return lined_up
+
     def put_off_until_free(
         self, transaction: Transaction, token: bytes, runs: Sequence[tuple[DocumentKey, bytes]]
     ) -> None:
@@ -209,10 +222,21 @@ class Processor:
         until = self._policy.now() + self.busy.put_off_ms({key for key, _ in runs})
         transaction.put_off([run for _, run in runs], token, until=until)
 
-    def of_busy_documents(self, runs: Sequence[Run], token: bytes) -> list[tuple[DocumentKey, bytes]]:
-        """Find those of these runs whose document another worker of this process has."""
-        keys = [(self._located(run).key, run.id) for run in runs]
-        return [(key, run) for key, run in keys if key is not None and self.busy.is_anothers(token, key)]
+    def first_free(
+        self, runs: Sequence[Run], token: bytes
+    ) -> tuple[Run | None, list[tuple[DocumentKey, bytes]]]:
+        """Find the first of these runs whose document no other worker has, and take that. Beside it those that wait: for their
+        documents, or for its own."""
+        first, busy = None, list[tuple[DocumentKey, bytes]]()
+        for run in runs:
+            key = self._located(run).key
+            if key is None:
+                first = first or run
+            elif self.busy.is_anothers(token, key) or (first is not None and self.busy.is_of(token, key)):
+                busy.append((key, run.id))
+            elif first is None and not self.busy.enter(token, [key]):
+                first = run
+        return first, busy
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
         """Settle a run whose transaction could not be committed, or whose handler was given up: it was claimed with this token,

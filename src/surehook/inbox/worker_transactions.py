@@ -104,11 +104,12 @@ class WorkerTransactions:
         shared = self.handler_times.together(runs)
         if shared or not runs:
             return ClaimSplit([], runs[:shared], runs[shared:])
-        # One by itself is put off where it is processed.
-        busy = self.processor.of_busy_documents(runs, token) if len(runs) > 1 else []
+        if len(runs) == 1:  # put off where it is processed, if it is
+            return ClaimSplit([], runs, [], is_slow=True)
+        first, busy = self.processor.first_free(runs, token)
         ids = {run for _, run in busy}
-        free = [run for run in runs if run.id not in ids]
-        return ClaimSplit(free[1:], free[:1], [], is_slow=True, busy=busy)
+        others = [run for run in runs if run is not first and run.id not in ids]
+        return ClaimSplit(others, [] if first is None else [first], [], is_slow=True, busy=busy)
 
     def _check_tables(self, transaction: Transaction) -> None:
         """Refuse to claim on tables of an older version: a run could not be settled, and each try would count."""
