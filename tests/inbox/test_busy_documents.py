@@ -40,8 +40,11 @@ class TestWhoHasADocument:
 
     def test_what_is_put_off_as_the_document_becomes_free_is_called_back_at_once(self):
         busy = BusyDocuments()
-        busy.put_off([(ONE, b"1")])
-        assert busy.called_back() == [b"1"]
+        busy.put_off([(ONE, b"2"), (ONE, b"1")])
+        assert busy.called_back() == [b"1"], "the first: the next is called back as that is done"
+        busy.enter(MINE, [ONE])
+        busy.leave(MINE, 64)
+        assert busy.called_back() == [b"2"]
 
     def test_what_waits_is_bounded_and_waits_longer_the_more_there_is(self):
         busy = BusyDocuments()
@@ -51,6 +54,18 @@ class TestWhoHasADocument:
         assert busy.put_off_ms({ONE, TWO}) == EACH_MS * WAITING_MOST
         busy.leave(MINE, WAITING_MOST + 1)
         assert len(busy.called_back()) == WAITING_MOST
+
+    def test_lines_that_nobody_comes_back_to_are_forgotten_for_newer_ones(self):
+        """Their runs were done elsewhere: nobody here would ever leave their documents."""
+        busy = BusyDocuments()
+        for n in range(WAITING_MOST + 10):
+            key = ("contract", "", f"doc_{n}")
+            busy.enter(MINE, [key])
+            busy.put_off([(key, b"%d" % n)])
+        assert (len(busy._waiting), busy._count) == (WAITING_MOST, WAITING_MOST)
+        assert ("contract", "", "doc_9") not in busy._waiting
+        busy.leave(MINE, 1)
+        assert (len(busy.called_back()), len(busy._waiting), busy._count) == (WAITING_MOST, 0, 0)
 
 
 def received(house, *numbers, document="doc_1"):

@@ -19,7 +19,8 @@ from surehook.ports.inbox_runs import DocumentKey
 
 PUT_OFF_MS = 5_000  # unless it is called back
 EACH_MS = 5  # more for each that waits already, so that looking at all of them does not keep a worker busy
-WAITING_MOST = 10_000  # runs that are called back; others are due by themselves
+# Runs that are called back, of all documents; others are due by themselves: where there are more, those of the first document.
+WAITING_MOST = 10_000
 
 
 class BusyDocuments:
@@ -31,6 +32,7 @@ class BusyDocuments:
         self._owned: dict[bytes, list[DocumentKey]] = {}
         # Ids of runs, in the order in which they arrived: whoever meets them does so in any.
         self._waiting: dict[DocumentKey, list[bytes]] = {}
+        self._count = 0
         self._called_back: list[bytes] = []
 
     def enter(self, token: bytes, keys: Iterable[DocumentKey]) -> set[DocumentKey]:
@@ -65,16 +67,18 @@ class BusyDocuments:
         return max(PUT_OFF_MS, EACH_MS * waiting)
 
     def put_off(self, runs: Sequence[tuple[DocumentKey, bytes]]) -> None:
-        """Note runs that were put off, once that is committed; at once called back if their document is free by now."""
+        """Note runs that were put off, once that is committed; if their document is free by now, its first is called back."""
         with self._changing:
             for key, run in runs:
-                if key not in self._owners:
-                    self._called_back.append(run)
-                    continue
                 line = self._waiting.setdefault(key, [])
                 place = bisect_left(line, run)
                 if len(line) < WAITING_MOST and line[place : place + 1] != [run]:
                     line.insert(place, run)
+                    self._count += 1
+            while self._count > WAITING_MOST:
+                self._count -= len(self._waiting.pop(next(iter(self._waiting))))
+            for key in {key for key, _ in runs} - self._owners.keys():
+                self._call_back(key, 1)
 
     def leave(self, token: bytes, most: int) -> None:
         """Give up all documents of a token, and call back as many runs of each as a worker does at a time."""
@@ -83,13 +87,17 @@ class BusyDocuments:
                 if self._owners.get(key) != token:
                     continue
                 del self._owners[key]
-                line = self._waiting.get(key)
-                if line is None:
-                    continue
-                self._called_back += line[:most]
-                del line[:most]
-                if not line:
-                    del self._waiting[key]
+                self._call_back(key, most)
+
+    def _call_back(self, key: DocumentKey, most: int) -> None:
+        line = self._waiting.get(key)
+        if line is None:
+            return
+        self._called_back += line[:most]
+        self._count -= len(line[:most])
+        del line[:most]
+        if not line:
+            del self._waiting[key]
 
     def called_back(self) -> list[bytes]:
         """Take the runs that are to be due again at once."""
