@@ -15,6 +15,7 @@ from surehook.host.entropy import SystemEntropy
 from surehook.inbox import document_commands, unawaited
 from surehook.inbox.anomalies import Anomalies
 from surehook.inbox.backoff import Backoff
+from surehook.inbox.batch_results import BatchResult
 from surehook.inbox.busy_documents import BusyDocuments
 from surehook.inbox.calls import HandlerCalls, this_task
 from surehook.inbox.changed_tables import ChangedTables
@@ -24,7 +25,7 @@ from surehook.inbox.gaps import Gaps
 from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.handlers import F, Handler, Handlers, check_blocking, named
 from surehook.inbox.pending_receipts import PendingReceipts
-from surehook.inbox.process import BatchResult, Processor
+from surehook.inbox.process import Processor
 from surehook.inbox.queue.inbox_queue import InboxQueue
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.queue.port import Broker

@@ -22,10 +22,10 @@ from surehook.core.workflow import undo_attempts
 from surehook.core.workflow.decide import Arrival
 from surehook.inbox import event as events
 from surehook.inbox.backoff import for_as_long
+from surehook.inbox.batch_results import BatchAttempt, BatchResult
 from surehook.inbox.busy_documents import BusyDocuments
 from surehook.inbox.document_batch import DocumentBatch
 from surehook.inbox.document_rows import document_of, out_of_line, step_of, text_of
-from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import Event
 from surehook.inbox.following import Following
 from surehook.inbox.gaps import Gaps
@@ -41,44 +41,6 @@ from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreEr
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
-
-
-class BatchResult(Struct):
-    """The outcome of a batch.
-
-    settlements  the end of each run
-    changed      runs that gave another result than the event gave before
-    lost         runs that another worker had taken
-    left         how many were given back, for others to take
-    decided      every decision about a document
-    released     ids of runs that had been held before this batch
-    at           when this was, Unix milliseconds
-    not_undone   runs whose move could not be undone, for the documents that wait for that; and when it is tried again
-    to_undo      a document was left of which something is to be undone
-    put_off      ids of runs whose document another worker has, with that
-    """
-
-    settlements: list[tuple[Run, Settlement]]
-    changed: list[Run]
-    lost: int = 0
-    left: int = 0
-    decided: Sequence[Decided] = ()
-    released: frozenset[bytes] = frozenset()
-    at: int = 0
-    not_undone: Sequence[tuple[Run, Settlement]] = ()
-    to_undo: bool = False
-    put_off: Sequence[tuple[DocumentKey, bytes]] = ()
-
-
-class BatchAttempt(Struct):
-    """The facts about a transaction that failed.
-
-    is_begun   a run was begun in it: then the failure may be that run's
-    is_shared  handlers were called in it for events that had waited: then it may be theirs
-    """
-
-    is_begun: bool = False
-    is_shared: bool = False
 
 
 class PreparedRun(Struct):

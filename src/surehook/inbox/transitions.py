@@ -18,9 +18,9 @@ from typing import Literal
 from msgspec import Struct
 
 from surehook.core import ids
+from surehook.inbox.batch_results import BatchResult
 from surehook.inbox.event import PREFIX
 from surehook.inbox.handler_errors import call_hook
-from surehook.inbox.process import BatchResult
 from surehook.inbox.quoting import quoted
 from surehook.ports.inbox import Entry, Settlement, pairs
 from surehook.ports.inbox_runs import Run

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from surehook.core.histogram import Histogram
-from surehook.inbox.process import BatchResult
+from surehook.inbox.batch_results import BatchResult
 from surehook.inbox.queue.port import Length
 from surehook.ports.inbox import Stored
 from surehook.ports.inbox_depth import Depth

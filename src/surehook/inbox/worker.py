@@ -18,11 +18,11 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from surehook.core.effects import Script
+from surehook.inbox.batch_results import BatchAttempt, BatchResult
 from surehook.inbox.batch_time import ClaimSize
 from surehook.inbox.calls import GivenUp
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
-from surehook.inbox.process import BatchAttempt, BatchResult
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_task import must_end, was_cancelled

@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from surehook.inbox.batch_results import BatchAttempt, BatchResult
 from surehook.inbox.batch_time import BatchTime
 from surehook.inbox.handler_times import HandlerTimes
-from surehook.inbox.process import BatchAttempt, BatchResult, Processor
+from surehook.inbox.process import Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
 from surehook.inbox.trouble import Trouble

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    Column,
     ColumnElement,
     Connection,
     Integer,
@@ -71,7 +72,7 @@ def _place(*, tried_once: int) -> ColumnElement[int]:
     return case((runs.c.attempts == tried_once, runs.c.accepted_at), else_=bindparam("now"))
 
 
-def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[Any, ...]:
+def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[tuple[Column[object], object], ...]:
     """The values of a claimed run whose attempt is not counted. In this order: MySQL sees what stands before."""
     return ((runs.c.lease, lease), (runs.c.due_at, due_at), (runs.c.attempts, runs.c.attempts - 1))
 
