@@ -8,64 +8,112 @@ from tests.inbox.test_documents import BUFFER, followed, state, story
 
 ONE, TWO = (("contract", "", name) for name in ("doc_1", "doc_2"))
 MINE, OTHER = b"m" * 16, b"o" * 16
+MOST_MS = 60_000
 
 
 class TestWhoHasADocument:
     def test_it_is_the_first_who_asks_until_it_leaves(self):
-        busy = BusyDocuments()
-        assert busy.enter(MINE, [ONE]) == set()
-        assert busy.enter(MINE, [ONE]) == set(), "once more, as its batch is done one by one"
-        assert busy.enter(OTHER, [ONE, TWO]) == {ONE}
+        busy = BusyDocuments(MOST_MS)
+        assert busy.enter(MINE, [(ONE, b"1")]) == set()
+        assert busy.enter(MINE, [(ONE, b"1")]) == set(), "once more, as its batch is done one by one"
+        assert busy.enter(OTHER, [(ONE, b"2"), (TWO, b"3")]) == {b"2"}
         assert (busy.is_anothers(OTHER, ONE), busy.is_anothers(MINE, ONE)) == (True, False)
         busy.leave(MINE, 1)
-        assert busy.enter(OTHER, [ONE]) == set()
-        assert busy.enter(MINE, [ONE, TWO]) == {ONE, TWO}
+        assert busy.enter(OTHER, [(ONE, b"2")]) == set()
+        assert busy.enter(MINE, [(ONE, b"1"), (TWO, b"4")]) == {b"1", b"4"}
         busy.leave(OTHER, 1)
         busy.leave(OTHER, 1)
         busy.leave(MINE, 1)
         assert not (busy._owners or busy._owned), "nothing is kept of who is gone"
 
     def test_as_many_are_called_back_as_a_worker_does_at_a_time_and_in_their_order(self):
-        busy = BusyDocuments()
-        busy.enter(MINE, [ONE, TWO])
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"0"), (TWO, b"0")])
         busy.put_off([(ONE, b"4"), (ONE, b"1"), (TWO, b"3"), (ONE, b"2"), (ONE, b"4")])
-        assert busy.called_back() == []
+        assert called_back(busy) == []
         busy.leave(MINE, 2)
-        assert busy.called_back() == [b"1", b"2", b"3"]
-        assert busy.called_back() == [], "once"
-        busy.enter(OTHER, [ONE])
+        assert called_back(busy) == [b"1", b"2", b"3"]
+        assert called_back(busy) == [], "once"
+        busy.enter(OTHER, [(ONE, b"1")])
         busy.leave(OTHER, 2)
-        assert busy.called_back() == [b"4"]
-        assert not busy._waiting
+        assert called_back(busy) == [b"4"]
+        assert not (busy._lines or busy._count)
+
+    def test_who_is_newer_than_those_that_wait_lines_up_behind_them(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"1")])
+        busy.put_off([(ONE, b"3"), (ONE, b"5")])
+        busy.leave(MINE, 0)
+        assert busy.enter(MINE, [(ONE, b"4")]) == {b"4"}
+        assert busy.enter(MINE, [(ONE, b"2"), (ONE, b"4")]) == {b"4"}
+        assert busy.enter(MINE, [(ONE, b"4")]) == set(), "by itself, after its batch failed"
+
+    def test_who_is_due_by_itself_waits_no_longer(self):
+        """Its number would be called in vain as the document is left, and nobody else's."""
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"1")])
+        busy.put_off([(ONE, b"2"), (ONE, b"3")])
+        busy.leave(MINE, 0)
+        assert busy.enter(MINE, [(ONE, b"2")]) == set()
+        busy.leave(MINE, 1)
+        assert called_back(busy) == [b"3"]
 
     def test_what_is_put_off_as_the_document_becomes_free_is_called_back_at_once(self):
-        busy = BusyDocuments()
+        busy = BusyDocuments(MOST_MS)
         busy.put_off([(ONE, b"2"), (ONE, b"1")])
-        assert busy.called_back() == [b"1"], "the first: the next is called back as that is done"
-        busy.enter(MINE, [ONE])
+        assert called_back(busy) == [b"1"], "the first: the next is called back as that is done"
+        busy.enter(MINE, [(ONE, b"1")])
         busy.leave(MINE, 64)
-        assert busy.called_back() == [b"2"]
+        assert called_back(busy) == [b"2"]
+
+    def test_what_a_claim_that_failed_was_to_call_back_is_called_back_by_the_next(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1")])
+        assert busy.calling(MINE) == [(ONE, b"1")]
+        busy.called(MINE, is_done=False)
+        assert called_back(busy) == [b"1"]
+
+    def test_others_are_called_in_the_place_of_who_is_elsewhere(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1"), (ONE, b"2")])
+        busy.passed_over(busy.calling(MINE))
+        assert called_back(busy) == [b"2"]
 
     def test_what_waits_is_bounded_and_waits_longer_the_more_there_is(self):
-        busy = BusyDocuments()
-        busy.enter(MINE, [ONE])
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"0")])
         assert busy.put_off_ms({ONE}) == PUT_OFF_MS
-        busy.put_off([(ONE, b"%d" % n) for n in range(WAITING_MOST + 1)])
+        busy.put_off([(ONE, b"%06d" % n) for n in range(WAITING_MOST + 1)])
         assert busy.put_off_ms({ONE, TWO}) == EACH_MS * WAITING_MOST
         busy.leave(MINE, WAITING_MOST + 1)
-        assert len(busy.called_back()) == WAITING_MOST
+        assert called_back(busy) == [b"%06d" % n for n in range(WAITING_MOST)], "the newest is due by itself"
+        assert BusyDocuments(3_000).put_off_ms({ONE}) == 3_000, (
+            "no longer than a lease, which waits of documents reckon with"
+        )
 
     def test_lines_that_nobody_comes_back_to_are_forgotten_for_newer_ones(self):
         """Their runs were done elsewhere: nobody here would ever leave their documents."""
-        busy = BusyDocuments()
+        busy = BusyDocuments(MOST_MS)
         for n in range(WAITING_MOST + 10):
             key = ("contract", "", f"doc_{n}")
-            busy.enter(MINE, [key])
+            busy.enter(MINE, [(key, b"0")])
             busy.put_off([(key, b"%d" % n)])
-        assert (len(busy._waiting), busy._count) == (WAITING_MOST, WAITING_MOST)
-        assert ("contract", "", "doc_9") not in busy._waiting
+        assert (len(busy._lines), busy._count) == (WAITING_MOST, WAITING_MOST)
+        assert not busy.is_waited_for(("contract", "", "doc_9"))
         busy.leave(MINE, 1)
-        assert (len(busy.called_back()), len(busy._waiting), busy._count) == (WAITING_MOST, 0, 0)
+        assert (len(called_back(busy)), len(busy._lines), busy._count) == (WAITING_MOST, 0, 0)
+
+    def test_a_child_process_has_none_of_its_parents_workers(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"1")])
+        busy.forked()
+        assert busy.enter(OTHER, [(ONE, b"1")]) == set()
+
+
+def called_back(busy):
+    runs = [one.run for one in busy.calling(OTHER)]
+    busy.called(OTHER, is_done=True)
+    return runs
 
 
 def received(house, *numbers, document="doc_1"):
@@ -75,7 +123,7 @@ def received(house, *numbers, document="doc_1"):
 
 
 def had_by_another(house, key=ONE):
-    assert house.inbox.transactions.busy.enter(OTHER, [key]) == set()
+    assert house.inbox.transactions.busy.enter(OTHER, [(key, b"")]) == set()
 
 
 def is_free(house, most=64):
@@ -106,7 +154,7 @@ def test_if_nobody_calls_them_back_they_are_due_by_themselves(houses):
     had_by_another(house)
     received(house, 1)
     house.work()
-    house.inbox.transactions.busy = house.inbox.transactions.processor.busy = BusyDocuments()
+    house.inbox.transactions.busy = house.inbox.transactions.processor.busy = BusyDocuments(MOST_MS)
     house.clock.passes(PUT_OFF_MS / 1000 - 1)
     house.work()
     assert house.effects() == []
@@ -125,7 +173,7 @@ def test_what_its_worker_did_not_come_to_lines_up_with_the_others(houses):
     claimed = house.do(house.inbox.store.run(steps.claim_work(MINE)))
     assert len(claimed.runs) == 3
     *_, last = claimed.runs
-    assert busy.enter(MINE, [ONE]) == set()
+    assert busy.enter(MINE, [(ONE, run.id) for run in claimed.runs[:2]]) == set()
     busy.put_off([(ONE, last.id)])
     done = house.do(house.inbox.store.run(steps.process_work(claimed.runs[:2], MINE)))
     assert (done.left, [event.id for event in heard]) == (1, ["doc_1-1"])
@@ -134,7 +182,7 @@ def test_what_its_worker_did_not_come_to_lines_up_with_the_others(houses):
     )
     steps.report(done)
     busy.leave(MINE, 1)
-    assert busy.called_back() == [claimed.runs[1].id]
+    assert called_back(busy) == [claimed.runs[1].id]
 
 
 def test_slow_ones_are_passed_by_in_a_few_turns_and_come_one_after_the_other(houses):

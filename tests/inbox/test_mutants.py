@@ -193,7 +193,7 @@ PLANTED = {
         "test_forgotten.py::test_every_attempt_fails_not_only_the_first_that_python_would_warn_of",
     ),
     "what is put off for its document is not called back": (
-        "worker_transactions.py", "transaction.call_back(back, now=self.now())", "pass",
+        "worker_transactions.py", "            self._call_back(transaction, token)\n", "",
         "test_busy_documents.py::test_another_worker_has_it_and_the_others_events_are_handled_meanwhile",
     ),
     "what is put off is out of its document's mind": (

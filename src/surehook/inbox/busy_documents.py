@@ -3,10 +3,10 @@
 Events of one document take effect one after the other, so a second worker with one of them could only wait until the first has
 committed. Where handlers are slow and one document has many events, all workers of a process would wait so, and no other event
 be handled. So a worker puts off what is of a document that another one has, and goes on with something else. As the other one
-is done, it calls back as many as it does at a time: the document goes on at once, and in its order.
+is done, it calls back as many as it does at a time, the oldest first. What is newer than those that wait lines up behind them.
 
-What was put off is due again by itself after a while: the process that was to call it back may have ended, and the document be
-another process's. There is one worker of each process, at most, that waits for a document of another one's.
+What was put off is due again by itself after a while, at the latest as a lease would lapse: the process that was to call it
+back may have ended, and the document be another process's. A run of the line that somebody else has by then is passed over.
 """
 
 from __future__ import annotations
@@ -14,39 +14,76 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
+from surehook.host.forking import renew_in_children
 from surehook.ports.inbox_runs import DocumentKey
 
 PUT_OFF_MS = 5_000  # unless it is called back
 EACH_MS = 5  # more for each that waits already, so that looking at all of them does not keep a worker busy
-# Runs that are called back, of all documents; others are due by themselves: where there are more, those of the first document.
+# Runs that are called back, of all documents. Others are due by themselves: the newest of the document that was busy first.
 WAITING_MOST = 10_000
 
 
-class BusyDocuments:
-    """Who is at work on which document, by the token of its claim. Threads may call."""
+class WaitingRun(NamedTuple):
+    """A run, by its id, and its document."""
 
-    def __init__(self) -> None:
+    key: DocumentKey
+    run: bytes
+
+
+class BusyDocuments:
+    """Who is at work on which document, by the token of its claim. Threads may call. `most_ms`: for which a run is put off."""
+
+    def __init__(self, most_ms: int) -> None:
+        self._most_ms = most_ms
+        self.forked()
+        renew_in_children(self)
+
+    def forked(self) -> None:
+        """Begin anew: the workers of the parent are none of this process."""
         self._changing = threading.Lock()
         self._owners: dict[DocumentKey, bytes] = {}
-        self._owned: dict[bytes, list[DocumentKey]] = {}
+        self._owned: dict[bytes, dict[DocumentKey, None]] = {}  # in their order
         # Ids of runs, in the order in which they arrived: whoever meets them does so in any.
-        self._waiting: dict[DocumentKey, list[bytes]] = {}
+        self._lines: dict[DocumentKey, list[bytes]] = {}
         self._count = 0
-        self._called_back: list[bytes] = []
+        self._called_back: list[WaitingRun] = []
+        self._calling: dict[bytes, list[WaitingRun]] = {}  # by the token of the claim that does it
 
-    def enter(self, token: bytes, keys: Iterable[DocumentKey]) -> set[DocumentKey]:
-        """Take the documents that nobody has; returns those that others have."""
-        others = set()
+    def enter(self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]]) -> set[bytes]:
+        """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones."""
+        late = set()
         with self._changing:
-            owned = self._owned.setdefault(token, [])
-            for key in keys:
-                owner = self._owners.setdefault(key, token)
-                if owner != token:
-                    others.add(key)
+            before = set(self._owned.get(token, ()))
+            for key, run in runs:
+                owner = self._owners.get(key, token)
+                if owner != token or (key not in before and not self._is_next(key, run)):
+                    late.add(run)
                 else:
-                    owned.append(key)
-        return others
+                    self._owners[key] = token
+                    self._owned.setdefault(token, {})[key] = None
+        return late
+
+    def _is_next(self, key: DocumentKey, run: bytes) -> bool:
+        """Tell whether no older run waits for a document; this one waits no longer then."""
+        line = self._lines.get(key)
+        if line is None:
+            return True
+        if line[0] < run:
+            return False
+        if line[0] == run:
+            self._taken_from(key, 1)
+        return True
+
+    def _taken_from(self, key: DocumentKey, most: int) -> list[bytes]:
+        line = self._lines.get(key, [])
+        taken = line[:most]
+        del line[:most]
+        self._count -= len(taken)
+        if not line:
+            self._lines.pop(key, None)
+        return taken
 
     def is_anothers(self, token: bytes, key: DocumentKey) -> bool:
         """Tell whether another worker has a document."""
@@ -58,51 +95,67 @@ class BusyDocuments:
 
     def is_waited_for(self, key: DocumentKey) -> bool:
         """Tell whether runs wait for a document."""
-        return key in self._waiting
+        return key in self._lines
 
     def put_off_ms(self, keys: Collection[DocumentKey]) -> int:
         """Choose how long runs of these documents are put off, if nobody calls them back."""
         with self._changing:
-            waiting = max((len(self._waiting.get(key, ())) for key in keys), default=0)
-        return max(PUT_OFF_MS, EACH_MS * waiting)
+            waiting = max((len(self._lines.get(key, ())) for key in keys), default=0)
+        return min(max(PUT_OFF_MS, EACH_MS * waiting), self._most_ms)
 
     def put_off(self, runs: Sequence[tuple[DocumentKey, bytes]]) -> None:
         """Note runs that were put off, once that is committed; if their document is free by now, its first is called back."""
         with self._changing:
             for key, run in runs:
-                line = self._waiting.setdefault(key, [])
+                line = self._lines.setdefault(key, [])
                 place = bisect_left(line, run)
-                if len(line) < WAITING_MOST and line[place : place + 1] != [run]:
+                if line[place : place + 1] != [run]:
                     line.insert(place, run)
                     self._count += 1
-            while self._count > WAITING_MOST:
-                self._count -= len(self._waiting.pop(next(iter(self._waiting))))
-            for key in {key for key, _ in runs} - self._owners.keys():
-                self._call_back(key, 1)
+                if self._count > WAITING_MOST:
+                    self._forget_newest()
+            for key in dict.fromkeys(key for key, _ in runs):
+                if key not in self._owners:
+                    self._call_back(key, 1)
+
+    def _forget_newest(self) -> None:
+        key, line = next(iter(self._lines.items()))
+        line.pop()
+        self._count -= 1
+        if not line:
+            del self._lines[key]
 
     def leave(self, token: bytes, most: int) -> None:
         """Give up all documents of a token, and call back as many runs of each as a worker does at a time."""
         with self._changing:
             for key in self._owned.pop(token, ()):
-                if self._owners.get(key) != token:
-                    continue
                 del self._owners[key]
                 self._call_back(key, most)
 
     def _call_back(self, key: DocumentKey, most: int) -> None:
-        line = self._waiting.get(key)
-        if line is None:
-            return
-        self._called_back += line[:most]
-        self._count -= len(line[:most])
-        del line[:most]
-        if not line:
-            del self._waiting[key]
+        self._called_back += [WaitingRun(key, run) for run in self._taken_from(key, most)]
 
-    def called_back(self) -> list[bytes]:
-        """Take the runs that are to be due again at once."""
+    def calling(self, token: bytes) -> list[WaitingRun]:
+        """Take the runs that are to be due again at once, to do that in the transaction of a claim."""
         if not self._called_back:
             return []
         with self._changing:
             found, self._called_back = self._called_back, []
+            self._calling.setdefault(token, []).extend(found)
         return found
+
+    def passed_over(self, runs: Iterable[WaitingRun]) -> None:
+        """Call back the next ones in the place of runs that somebody else has by now."""
+        with self._changing:
+            for key, _ in runs:
+                if key not in self._owners:
+                    self._call_back(key, 1)
+
+    def called(self, token: bytes, *, is_done: bool) -> None:
+        """Note that the transaction of a claim has called back what it took, or that this did not stand."""
+        if token not in self._calling:
+            return
+        with self._changing:
+            runs = self._calling.pop(token, [])
+            if not is_done:
+                self._called_back += runs

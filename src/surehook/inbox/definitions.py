@@ -121,7 +121,12 @@ class Definitions:
         self.gaps = Gaps(self.clock.boot)
         self.rejections = Rejections(self.clock.boot)
         processor = Processor(
-            policy, self.receiver.sources, self.following, self.pending_receipts, self.gaps, BusyDocuments()
+            policy,
+            self.receiver.sources,
+            self.following,
+            self.pending_receipts,
+            self.gaps,
+            BusyDocuments(rules.lease_ms),
         )
         self.rules = rules
         self.transactions = WorkerTransactions(

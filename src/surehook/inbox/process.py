@@ -156,12 +156,13 @@ class Processor:
         self, transaction: Transaction, token: bytes, todo: list[PreparedRun]
     ) -> tuple[list[PreparedRun], list[tuple[DocumentKey, bytes]]]:
         """Take the documents of a batch, and put off the runs whose document another worker of this process has."""
-        others = self.busy.enter(token, [one.key for one in todo if one.key is not None])
-        if not others:
+        found = [(one.key, one.run.id) for one in todo if one.key is not None]
+        late = self.busy.enter(token, found)
+        if not late:
             return todo, []
-        found = [(one.key, one.run.id) for one in todo if one.key is not None and one.key in others]
-        self.put_off_until_free(transaction, token, found)
-        return [one for one in todo if one.key not in others], found
+        put_off = [(key, run) for key, run in found if run in late]
+        self.put_off_until_free(transaction, token, put_off)
+        return [one for one in todo if one.run.id not in late], put_off
 
     def _give_back(
         self, transaction: Transaction, token: bytes, left: Sequence[PreparedRun], rest: Sequence[Run]
@@ -196,8 +197,11 @@ class Processor:
                 first = first or run
             elif self.busy.is_anothers(token, key) or (first is not None and self.busy.is_of(token, key)):
                 busy.append((key, run.id))
-            elif first is None and not self.busy.enter(token, [key]):
-                first = run
+            elif first is None:
+                if self.busy.enter(token, [(key, run.id)]):
+                    busy.append((key, run.id))
+                else:
+                    first = run
         return first, busy
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:

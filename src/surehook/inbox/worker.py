@@ -138,7 +138,12 @@ class Worker:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
         transactions, token = self._transactions, self._transactions.token()
         yield from self._give_back_owed()
-        claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
+        has_claimed = False
+        try:
+            claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
+            has_claimed = True
+        finally:
+            transactions.busy.called(token, is_done=has_claimed)
         if not claimed.runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)

@@ -17,6 +17,7 @@ from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
+ROUNDS = 16  # in which a claim calls back others in the place of those that somebody has by now
 BUSY_S = 0.1  # until the next look at what others have locked
 
 
@@ -78,8 +79,7 @@ class WorkerTransactions:
 
         def work(transaction: Transaction) -> Claimed:
             self._check_tables(transaction)
-            if back := self.busy.called_back():
-                transaction.call_back(back, now=self.now())
+            self._call_back(transaction, token)
             rules = self.rules
             most = rules.batch if limit is None else limit
             bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
@@ -99,6 +99,15 @@ class WorkerTransactions:
             )
 
         return work
+
+    def _call_back(self, transaction: Transaction, token: bytes) -> None:
+        """Let runs be due at once that were put off for documents that are free by now."""
+        for _ in range(ROUNDS):
+            back = self.busy.calling(token)
+            if not back:
+                return
+            found = transaction.call_back([one.run for one in back], now=self.now())
+            self.busy.passed_over(one for one in back if one.run not in found)
 
     def split(self, runs: list[Run], token: bytes) -> ClaimSplit:
         """Divide claimed runs: those of quick handlers share a transaction, a slow one is alone in its own."""

@@ -224,8 +224,8 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         matter for its waits as if somebody had them."""
         ...
 
-    def call_back(self, runs: Sequence[bytes], *, now: int) -> None:
-        """Let runs be due at once that were put off."""
+    def call_back(self, runs: Sequence[bytes], *, now: int) -> set[bytes]:
+        """Let runs be due at once that are put off; returns them, without those that somebody has, or has had, by now."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> None:

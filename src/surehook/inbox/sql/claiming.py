@@ -96,11 +96,9 @@ class _OfRuns:
         # What was never tried goes back to its place; where a retry stood is not known any more.
         self.release = update(runs).where(*still).ordered_values(*_untried(None, _place(tried_once=1)))
         self.put_off = update(runs).where(*still).ordered_values(*_untried(PUT_OFF, bindparam("until")))
-        self.call_back = (
-            update(runs)
-            .where(theirs, runs.c.lease == PUT_OFF)
-            .values(lease=None, due_at=_place(tried_once=0))
-        )
+        put_off = select(runs.c.id).where(theirs, runs.c.lease == PUT_OFF)
+        self.waiting = put_off.order_by(runs.c.id).with_for_update(skip_locked=True)
+        self.call_back = update(runs).where(theirs).values(lease=None, due_at=_place(tried_once=0))
         mine = select(runs.c.id).where(*still)
         self.mine = mine.order_by(runs.c.id).with_for_update()
         self.mine_bound = self.mine.add_columns(BY_THE_WAY)
@@ -203,9 +201,14 @@ def put_off(connection: Connection, ids: Sequence[bytes], token: bytes, *, until
     connection.execute(of_runs.put_off, {"ids": of_runs.given(ids), "token": token, "until": until})
 
 
-def call_back(connection: Connection, ids: Sequence[bytes], *, now: int) -> None:
+def call_back(connection: Connection, ids: Sequence[bytes], *, now: int) -> set[bytes]:
     of_runs = _of_runs(connection)
-    connection.execute(of_runs.call_back, {"ids": of_runs.given(ids), "now": now})
+    # One that another process has by now is not waited for.
+    waiting = connection.execute(of_runs.waiting, {"ids": of_runs.given(ids)})
+    found = [bytes(run) for (run,) in waiting]
+    if found:
+        connection.execute(of_runs.call_back, {"ids": of_runs.given(found), "now": now})
+    return set(found)
 
 
 def next_due(connection: Connection, types: Sequence[str]) -> int | None:

@@ -169,8 +169,8 @@ class SqlTransaction(ReceiptStatements, Tries):
     def put_off(self, runs: Sequence[bytes], token: bytes, *, until: int) -> None:
         claiming.put_off(self.connection, runs, token, until=until)
 
-    def call_back(self, runs: Sequence[bytes], *, now: int) -> None:
-        claiming.call_back(self._unbound, runs, now=now)
+    def call_back(self, runs: Sequence[bytes], *, now: int) -> set[bytes]:
+        return claiming.call_back(self._unbound, runs, now=now)
 
     def next_due(self, types: Sequence[str]) -> int | None:
         return claiming.next_due(self._unbound, types)
