@@ -101,13 +101,9 @@ class Definitions:
         )  # fmt: skip
         self.pending_receipts = PendingReceipts(self.receiver.sources, self.clock.now)
         self.receipt_batches = ReceiptBatches(
-            self.receiver.sources,
-            self.pending_receipts,
-            self.clock.now,
-            random_values.bits,
-            random_values.fraction,
-            self.clock.boot,
-        )
+            self.receiver.sources, self.pending_receipts, self.clock.now, random_values.bits,
+            random_values.fraction, self.clock.boot,
+        )  # fmt: skip
         self.unhandled_events = UnhandledEvents(
             self.receiver.sources, self.handlers, self.following, now=self.clock.now, boot=self.clock.boot
         )

@@ -156,24 +156,29 @@ class Processor:
         self, transaction: Transaction, token: bytes, todo: list[PreparedRun]
     ) -> tuple[list[PreparedRun], list[tuple[DocumentKey, bytes]]]:
         """Take the documents of a batch, and put off the runs whose document another worker of this process has."""
-        found = [(one.key, one.run.id) for one in todo if one.key is not None]
-        late = self.busy.enter(token, found)
+        found = [(one.key, one.run) for one in todo if one.key is not None]
+        late = self.busy.enter(token, [(key, run.id) for key, run in found])
         if not late:
             return todo, []
-        put_off = [(key, run) for key, run in found if run in late]
-        self.put_off_until_free(transaction, token, put_off)
-        return [one for one in todo if one.run.id not in late], put_off
+        put_off = [(key, run.id) for key, run in found if run.id in late and _may_line_up(run)]
+        if put_off:
+            self.put_off_until_free(transaction, token, put_off)
+        ids = {run for _, run in put_off}
+        return [one for one in todo if one.run.id not in ids], put_off
 
     def _give_back(
         self, transaction: Transaction, token: bytes, left: Sequence[PreparedRun], rest: Sequence[Run]
     ) -> list[tuple[DocumentKey, bytes]]:
         """Give back what was not handled. Those whose document others wait for line up with them; returns these."""
-        keys = [(one.key, one.run.id) for one in left]
-        lined_up = [(key, run) for key, run in keys if key is not None and self.busy.is_waited_for(key)]
+        lined_up = [
+            (one.key, one.run.id)
+            for one in left
+            if one.key is not None and _may_line_up(one.run) and self.busy.is_waited_for(one.key)
+        ]
         if lined_up:
             self.put_off_until_free(transaction, token, lined_up)
         ids = {run for _, run in lined_up}
-        given_back = [run for run in (*(run for _, run in keys), *(one.id for one in rest)) if run not in ids]
+        given_back = [run.id for run in (*(one.run for one in left), *rest) if run.id not in ids]
         if given_back:
             transaction.release(given_back, token, now=self._policy.now())
         return lined_up
@@ -195,13 +200,13 @@ class Processor:
             key = self._located(run).key
             if key is None:
                 first = first or run
-            elif self.busy.is_anothers(token, key) or (first is not None and self.busy.is_of(token, key)):
-                busy.append((key, run.id))
             elif first is None:
-                if self.busy.enter(token, [(key, run.id)]):
+                if self.busy.enter(token, [(key, run.id)]) and _may_line_up(run):
                     busy.append((key, run.id))
                 else:
                     first = run
+            elif _may_line_up(run) and (self.busy.is_anothers(token, key) or self.busy.is_of(token, key)):
+                busy.append((key, run.id))
         return first, busy
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
@@ -368,3 +373,9 @@ class Processor:
             if one.changed:
                 changed.append(run)
         return changed
+
+
+def _may_line_up(run: Run) -> bool:
+    """Tell whether a run may be put off for its document. Not if it was tried, or left the queue: those behind it in the document
+    wait for it until an instant that the document knows."""
+    return run.error_code is None

@@ -27,6 +27,7 @@ class Run(Struct, kw_only=True):
     event: bytes
     number: int
     attempts: int
+    error_code: str | None  # how the last attempt ended, or why it waited
     source: str
     tenant: str
     event_id: str

@@ -39,8 +39,8 @@ from surehook.ports.inbox_runs import Run
 log = logging.getLogger("surehook.inbox")
 
 _COLUMNS = (
-    runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, events.c.source, events.c.tenant, events.c.event_id,
-    events.c.type, events.c.item, events.c.received_at, events.c.occurred_at, events.c.proven,
+    runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, runs.c.error_code, events.c.source, events.c.tenant,
+    events.c.event_id, events.c.type, events.c.item, events.c.received_at, events.c.occurred_at, events.c.proven,
     events.c.schema_version, events.c.correlation_id, requests.c.url, requests.c.headers, requests.c.body,
 )  # fmt: skip
 LOADED = select(*_COLUMNS).select_from(
@@ -67,9 +67,10 @@ _ONE_MORE = case((runs.c.attempts < ATTEMPTS_MOST, runs.c.attempts + 1), else_=r
 _DUE_BOUND = _DUE.add_columns(BY_THE_WAY)
 
 
-def _place(*, tried_once: int) -> ColumnElement[int]:
-    """The place in the line of a run with so many attempts that was never tried; others are due now."""
-    return case((runs.c.attempts == tried_once, runs.c.accepted_at), else_=bindparam("now"))
+def _place() -> ColumnElement[int]:
+    """The place in the line of a run that was not tried. One that never failed is due since it came, whoever had it meanwhile:
+    waits of its document reckon with that. Where a retry stood is not known any more, so it is due now."""
+    return case((runs.c.error_code.is_(None), runs.c.accepted_at), else_=bindparam("now"))
 
 
 def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[tuple[Column[object], object], ...]:
@@ -93,12 +94,11 @@ class _OfRuns:
         # As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
         self.taken_now = self.taken.with_for_update(read=True, of=events)
         still = (theirs, runs.c.lease == bindparam("token"))
-        # What was never tried goes back to its place; where a retry stood is not known any more.
-        self.release = update(runs).where(*still).ordered_values(*_untried(None, _place(tried_once=1)))
+        self.release = update(runs).where(*still).ordered_values(*_untried(None, _place()))
         self.put_off = update(runs).where(*still).ordered_values(*_untried(PUT_OFF, bindparam("until")))
         put_off = select(runs.c.id).where(theirs, runs.c.lease == PUT_OFF)
         self.waiting = put_off.order_by(runs.c.id).with_for_update(skip_locked=True)
-        self.call_back = update(runs).where(theirs).values(lease=None, due_at=_place(tried_once=0))
+        self.call_back = update(runs).where(theirs).values(lease=None, due_at=_place())
         mine = select(runs.c.id).where(*still)
         self.mine = mine.order_by(runs.c.id).with_for_update()
         self.mine_bound = self.mine.add_columns(BY_THE_WAY)
