@@ -17,7 +17,7 @@ class TestWhoHasADocument:
         assert busy.enter(MINE, [(ONE, b"1")]) == set()
         assert busy.enter(MINE, [(ONE, b"1")]) == set(), "once more, as its batch is done one by one"
         assert busy.enter(OTHER, [(ONE, b"2"), (TWO, b"3")]) == {b"2"}
-        assert (busy.is_anothers(OTHER, ONE), busy.is_anothers(MINE, ONE)) == (True, False)
+        assert (busy.is_busy(ONE), busy.is_busy(TWO)) == (True, True)
         busy.leave(MINE, 1)
         assert busy.enter(OTHER, [(ONE, b"2")]) == set()
         assert busy.enter(MINE, [(ONE, b"1"), (TWO, b"4")]) == {b"1", b"4"}

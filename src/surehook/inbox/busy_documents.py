@@ -85,13 +85,9 @@ class BusyDocuments:
             self._lines.pop(key, None)
         return taken
 
-    def is_anothers(self, token: bytes, key: DocumentKey) -> bool:
-        """Tell whether another worker has a document."""
-        return self._owners.get(key, token) != token
-
-    def is_of(self, token: bytes, key: DocumentKey) -> bool:
-        """Tell whether this worker has a document."""
-        return self._owners.get(key) == token
+    def is_busy(self, key: DocumentKey) -> bool:
+        """Tell whether a worker has a document."""
+        return key in self._owners
 
     def is_waited_for(self, key: DocumentKey) -> bool:
         """Tell whether runs wait for a document."""

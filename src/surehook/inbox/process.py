@@ -106,7 +106,7 @@ class Processor:
         attempt = BatchAttempt() if attempt is None else attempt
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
-        todo, put_off = self._put_off(transaction, token, todo)
+        todo, late = self._in_turn(token, todo)
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
         batch = DocumentBatch(
@@ -128,7 +128,7 @@ class Processor:
         finally:
             attempt.is_shared = batch.is_shared
         left = todo[begun:]
-        put_off += self._give_back(transaction, token, left, rest)
+        put_off = self._give_back(transaction, token, late, left, rest)
         ended = list(batch.settled.values())
         changed = self._changed(transaction, ended)
         transaction.settle([settlement for _, settlement in ended])
@@ -152,36 +152,38 @@ class Processor:
             put_off,
         )
 
-    def _put_off(
-        self, transaction: Transaction, token: bytes, todo: list[PreparedRun]
+    def _in_turn(
+        self, token: bytes, todo: list[PreparedRun]
     ) -> tuple[list[PreparedRun], list[tuple[DocumentKey, bytes]]]:
-        """Take the documents of a batch, and put off the runs whose document another worker of this process has."""
+        """Take the documents of a batch. Returns the runs that are handled now, and those to be put off: another worker of this
+        process has their document."""
         found = [(one.key, one.run) for one in todo if one.key is not None]
-        late = self.busy.enter(token, [(key, run.id) for key, run in found])
-        if not late:
-            return todo, []
-        put_off = [(key, run.id) for key, run in found if run.id in late and _may_line_up(run)]
-        if put_off:
-            self.put_off_until_free(transaction, token, put_off)
-        ids = {run for _, run in put_off}
-        return [one for one in todo if one.run.id not in ids], put_off
+        waiting = self.busy.enter(token, [(key, run.id) for key, run in found])
+        late = [(key, run.id) for key, run in found if run.id in waiting and _may_line_up(run)]
+        ids = {run for _, run in late}
+        return [one for one in todo if one.run.id not in ids], late
 
     def _give_back(
-        self, transaction: Transaction, token: bytes, left: Sequence[PreparedRun], rest: Sequence[Run]
+        self,
+        transaction: Transaction,
+        token: bytes,
+        late: Sequence[tuple[DocumentKey, bytes]],
+        left: Sequence[PreparedRun],
+        rest: Sequence[Run],
     ) -> list[tuple[DocumentKey, bytes]]:
-        """Give back what was not handled. Those whose document others wait for line up with them; returns these."""
-        lined_up = [
-            (one.key, one.run.id)
-            for one in left
-            if one.key is not None and _may_line_up(one.run) and self.busy.is_waited_for(one.key)
-        ]
-        if lined_up:
-            self.put_off_until_free(transaction, token, lined_up)
-        ids = {run for _, run in lined_up}
-        given_back = [run.id for run in (*(one.run for one in left), *rest) if run.id not in ids]
+        """Put off who is late, and give back what was not handled; there, those whose document others wait for line up with them.
+        Returns what was put off."""
+        put_off, given_back = [*late], [run.id for run in rest]
+        for one in left:
+            if one.key is not None and _may_line_up(one.run) and self.busy.is_waited_for(one.key):
+                put_off.append((one.key, one.run.id))
+            else:
+                given_back.append(one.run.id)
+        if put_off:
+            self.put_off_until_free(transaction, token, put_off)
         if given_back:
             transaction.release(given_back, token, now=self._policy.now())
-        return lined_up
+        return put_off
 
     def put_off_until_free(
         self, transaction: Transaction, token: bytes, runs: Sequence[tuple[DocumentKey, bytes]]
@@ -205,7 +207,7 @@ class Processor:
                     busy.append((key, run.id))
                 else:
                     first = run
-            elif _may_line_up(run) and (self.busy.is_anothers(token, key) or self.busy.is_of(token, key)):
+            elif _may_line_up(run) and self.busy.is_busy(key):
                 busy.append((key, run.id))
         return first, busy
 
