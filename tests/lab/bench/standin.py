@@ -4,7 +4,7 @@ Durable enough for kill -9: what was accepted and what was delivered goes to a f
 Faults can be asked for by name, so that the tests see the benches notice them:
 
     forget   every hundredth event is answered 202 and dropped     twice    every fiftieth delivery is sent again
-    early    retries leave 200 ms before they are due              amnesia  no event is written, so a kill loses what waits
+    early    retries leave 800 ms before they are due              amnesia  no event is written, so a kill loses what waits
 """
 
 import asyncio
@@ -154,7 +154,7 @@ class Sender:
                 self.write({"done": delivery})
                 return
             self.counts["scheduled"] += 1
-            await asyncio.sleep(due - time.time() - (0.2 if "early" in FAULTS else 0))
+            await asyncio.sleep(due - time.time() - (0.8 if "early" in FAULTS else 0))
             self.counts["scheduled"] -= 1
             number, lane = number + 1, 1
 

@@ -70,8 +70,7 @@ def test_lateness_is_measured_against_what_the_server_announces():
 
 def test_early_retries_are_seen():
     (result,) = lateness.run(setup("early"), peak=200)
-    # A machine that stands still for the 200 ms makes some of them punctual.
-    assert result["early"] > result["retries_sampled"] / 2 > 0
+    assert result["early"] == result["retries_sampled"] > 0
 
 
 def test_kills_lose_nothing_where_everything_is_written_first():
