@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from surehook.core import effects
 from surehook.inbox.busy_documents import EACH_MS, PUT_OFF_MS, WAITING_MOST, BusyDocuments
+from surehook.ports.inbox import StoreUnavailable
 from tests.inbox.house import known_as_quick
-from tests.inbox.test_documents import BUFFER, followed, state, story
+from tests.inbox.test_documents import BUFFER, STRICT, followed, state, story, table
 
 ONE, TWO = (("contract", "", name) for name in ("doc_1", "doc_2"))
 MINE, OTHER = b"m" * 16, b"o" * 16
@@ -102,6 +106,51 @@ class TestWhoHasADocument:
         assert not busy.is_waited_for(("contract", "", "doc_9"))
         busy.leave(MINE, 1)
         assert (len(called_back(busy)), len(busy._lines), busy._count) == (WAITING_MOST, 0, 0)
+
+    def test_others_line_up_behind_what_was_carried_over_until_it_comes(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(OTHER, [(ONE, b"0")])
+        assert busy.enter(MINE, [(ONE, b"2"), (TWO, b"3")]) == {b"2"}
+        busy.leave(MINE, 64, carried=[(ONE, b"2")])
+        busy.put_off([(ONE, b"4"), (ONE, b"1")])
+        assert (busy.was_carried(MINE, b"2"), busy.was_carried(OTHER, b"2")) == (True, False)
+        busy.leave(OTHER, 64)
+        assert called_back(busy) == [b"1"], "up to the one that comes by itself"
+        assert busy.enter(OTHER, [(ONE, b"4")]) == {b"4"}
+        assert busy.enter(MINE, [(ONE, b"2")]) == set()
+        busy.leave(MINE, 64)
+        assert called_back(busy) == [b"4"]
+        assert not (busy._lines or busy._carried or busy._count)
+
+    def test_what_was_carried_over_and_does_not_come_keeps_nobody_waiting(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.leave(MINE, 64, carried=[(ONE, b"1"), (ONE, b"3")])
+        busy.put_off([(ONE, b"2"), (ONE, b"4")])
+        assert called_back(busy) == []
+        busy.leave(MINE, 64)
+        assert called_back(busy) == [b"2", b"4"]
+        assert not (busy._lines or busy._carried or busy._count)
+
+    def test_what_was_carried_over_in_vain_is_put_off_as_any(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.leave(MINE, 64, carried=[(ONE, b"1")])
+        busy.enter(OTHER, [(ONE, b"0")])
+        assert busy.enter(MINE, [(ONE, b"1")]) == {b"1"}
+        busy.put_off([(ONE, b"1")])
+        busy.leave(MINE, 64)
+        assert called_back(busy) == []
+        busy.leave(OTHER, 64)
+        assert called_back(busy) == [b"1"]
+
+    def test_whoever_ends_calls_back_all_that_nobody_has(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"0")])
+        busy.enter(OTHER, [(TWO, b"0")])
+        busy.put_off([(ONE, b"1"), (ONE, b"2"), (TWO, b"3")])
+        busy.leave(MINE, 1)
+        assert busy.strands()
+        assert called_back(busy) == [b"1", b"2"]
+        assert not busy.strands()
 
     def test_a_child_process_has_none_of_its_parents_workers(self):
         busy = BusyDocuments(MOST_MS)
@@ -224,3 +273,121 @@ def test_what_is_put_off_is_in_time_for_the_waits_of_its_document(houses):
     house.work()
     assert house.states() == {"doc_1-1": "finalized", "doc_1-2": "finalized"}
     assert state(house, "doc_1") == "viewed"
+
+
+def leased(house):
+    return house.sql("select count(*) from surehook_inbox_runs where lease is not null and attempts = 1")[0][
+        0
+    ]
+
+
+def with_one_carried(houses):
+    """A worker that has carried over the event of a document which another one has."""
+    house = followed(houses)
+    house.on()
+    known_as_quick(house.inbox)
+    worker = house.inbox.worker()
+    had_by_another(house)
+    received(house, 1)
+    received(house, 1, document="doc_2")
+    assert house.turn(worker) is None
+    assert (house.effects(), leased(house)) == (["doc_2-1"], 1)
+    return house, worker
+
+
+def test_quick_ones_are_carried_over_to_the_next_batch(houses):
+    house, worker = with_one_carried(houses)
+    received(house, 2)
+    is_free(house)
+    house.turn(house.inbox.worker())
+    assert house.effects() == ["doc_2-1"], "what is newer lines up behind"
+    while house.turn(worker) is None:
+        pass
+    assert house.effects() == ["doc_1-1", "doc_1-2", "doc_2-1"]
+    assert ({one.attempts for one in house.events()}, leased(house)) == ({1}, 0)
+
+
+def test_what_is_busy_still_is_carried_over_once(houses):
+    house, worker = with_one_carried(houses)
+    received(house, 1, document="doc_3")
+    assert house.turn(worker) is None
+    assert (house.effects(), leased(house)) == (["doc_2-1", "doc_3-1"], 0), "it was put off"
+    assert house.turn(worker) is not None
+    is_free(house)
+    house.turn(worker)
+    assert house.effects() == ["doc_1-1", "doc_2-1", "doc_3-1"]
+
+
+def test_a_batch_that_would_carry_over_the_most_of_it_puts_off(houses):
+    house = followed(houses)
+    house.on()
+    known_as_quick(house.inbox)
+    had_by_another(house)
+    received(house, 1, 2)
+    received(house, 1, document="doc_2")
+    house.turn(house.inbox.worker())
+    assert (house.effects(), leased(house)) == (["doc_2-1"], 0)
+
+
+def test_a_worker_that_stops_gives_back_what_it_carries_over(houses):
+    house, worker = with_one_carried(houses)
+    ended(house, worker)
+    assert leased(house) == 0
+    another_process_works(house)
+    assert house.effects() == ["doc_1-1", "doc_2-1"]
+
+
+def test_a_claim_that_fails_does_not_forget_what_was_carried_over(houses, monkeypatch):
+    house, worker = with_one_carried(houses)
+
+    def away(transaction, **bounds):
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.inbox.transactions, "claim_work", lambda token, limit: away)
+        with pytest.raises(StoreUnavailable):
+            house.turn(worker)
+    is_free(house)
+    assert house.turn(worker) is None
+    assert ({one.attempts for one in house.events()}, leased(house)) == ({1}, 0)
+    assert house.effects() == ["doc_1-1", "doc_2-1"]
+
+
+def test_the_last_worker_leaves_no_line_behind(houses):
+    house = followed(houses)
+    house.on()
+    had_by_another(house)
+    received(house, 1, 2)
+    house.work()
+    is_free(house, 1)
+    ended(house, house.inbox.worker())
+    another_process_works(house)
+    assert house.effects() == ["doc_1-1", "doc_1-2"]
+
+
+def test_one_that_ended_its_process_is_not_put_off(houses):
+    """It is claimed by itself until it has ended: called back, it would be claimed with others, and end them as well."""
+    house = followed(houses)
+    house.on()
+    received(house, 1)
+    house.do(house.inbox.store.run(house.inbox.transactions.claim_work(OTHER)))
+    house.clock.passes(house.inbox.rules.lease_ms / 1000 + 1)
+    had_by_another(house)
+    house.work()
+    assert house.effects() == ["doc_1-1"]
+
+
+def ended(house, worker):
+    worker.stop()
+    script = worker.until_stopped()
+    if house.kind == "sync":
+        effects.run(script)
+    else:
+        house.do(effects.run_async(script))
+
+
+def another_process_works(house):
+    other = house.twin()
+    other.inbox.follow(table(**STRICT), "partner")
+    other.on()
+    other.work()

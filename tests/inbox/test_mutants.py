@@ -204,6 +204,14 @@ PLANTED = {
         "worker_transactions.py", "first, busy = self.processor.first_free(runs, token)", "first, busy = runs[0], ()",
         "test_busy_documents.py::test_slow_ones_are_passed_by_in_a_few_turns_and_come_one_after_the_other",
     ),
+    "what is carried over to the next batch is forgotten": (
+        "worker.py", "runs = carried.with_claimed(claimed.runs)", "runs = claimed.runs",
+        "test_busy_documents.py::test_quick_ones_are_carried_over_to_the_next_batch",
+    ),
+    "the last worker of a process leaves a line behind": (
+        "worker.py", "if transactions.busy.strands():", "if False:",
+        "test_busy_documents.py::test_the_last_worker_leaves_no_line_behind",
+    ),
     "retention removes what is still open": (
         "sql/pruning.py", "due_at is not None or state in WAITING", 'state == "parked"',
         "test_inbox.py::test_dedupe_outlives_bodies_and_what_is_open_is_never_removed",

@@ -25,6 +25,7 @@ FAULTS = (
 )  # fmt: skip
 SHARE = 0.35  # of worlds that have each fault
 UNDO_SHARE = 0.3
+CROWD_SHARE = 0.25
 DECLARED = {
     "document.viewed": {"viewed": "sent"},
     "document.signed": {"signed": "sent"},
@@ -139,10 +140,30 @@ def draw(seed: int | str) -> tuple[Options, Plan]:
     chance = Seed(seed).stream("inbox swarm")
     storm_s = chance.choice((8.0, 12.0, 20.0, 45.0))
     plan = _plan(chance, storm_s)
+    _crowd(Seed(seed).stream("crowd"), plan)
     _ways_out(Seed(seed).stream("ways out"), plan, storm_s)
     _rejections(Seed(seed).stream("rejections"), plan, storm_s)
     _relapses(Seed(seed).stream("relapses"), plan)
     return _options(seed, chance, plan, storm_s), plan
+
+
+def _crowd(chance: random.Random, plan: Plan) -> None:
+    """In a quarter of the worlds, many documents at once for workers whose batches are short: events of a document are in the
+    batches of several, which put them off or carry them over. Drawn apart as well."""
+    if chance.random() >= CROWD_SHARE:
+        return
+    stories = {f"doc_{number}": chance.choice(ONE_WAY) for number in range(3, 3 + chance.randint(3, 8))}
+    begin = chance.choice(plan.given).at
+    more = [
+        Given(begin + chance.random() * 0.5, f"{document}/{number}", line.type, document, sequence, line, "1")
+        for document, story in stories.items()
+        for number, (line, sequence) in enumerate(zip(story, numbers(story), strict=True))
+    ]
+    plan.stories |= stories
+    plan.given = sorted([*plan.given, *more], key=lambda one: (one.at, one.key))
+    plan.workers, plan.rules = 3, structs.replace(plan.rules, batch_s=0.02, batch=chance.choice((5, 20, 64)))
+    # A document is busy until the answer to the commit is there.
+    plan.database.late_s = max(plan.database.late_s, chance.choice((0.02, 0.2)))
 
 
 def _ways_out(chance: random.Random, plan: Plan, storm_s: float) -> None:

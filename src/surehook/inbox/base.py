@@ -18,9 +18,10 @@ from surehook.inbox.no_workers import NoWorkersWatch
 from surehook.inbox.pool import Job
 from surehook.inbox.queue.port import QueueAway
 from surehook.inbox.receipt_sender import Connect, ReceiptSender
+from surehook.inbox.runs_in_hand import Takeover
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import LOOKING
-from surehook.inbox.worker import Takeover, Worker
+from surehook.inbox.worker import Worker
 from surehook.ports.inbox import AsyncStore, Store, Stored, StoredRequest, StoreError
 from surehook.ports.inbox_pruning import FROM_THE_START, Pruned, PrunedPart
 

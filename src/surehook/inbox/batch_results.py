@@ -24,6 +24,7 @@ class BatchResult(Struct):
     not_undone   runs whose move could not be undone, for the documents that wait for that; and when it is tried again
     to_undo      a document was left of which something is to be undone
     put_off      ids of runs whose document another worker has, with that
+    carried      such runs that are still of this claim, for its next batch
     """
 
     settlements: list[tuple[Run, Settlement]]
@@ -36,6 +37,7 @@ class BatchResult(Struct):
     not_undone: Sequence[tuple[Run, Settlement]] = ()
     to_undo: bool = False
     put_off: Sequence[tuple[DocumentKey, bytes]] = ()
+    carried: Sequence[tuple[DocumentKey, Run]] = ()
 
 
 class BatchAttempt(Struct):

@@ -5,6 +5,9 @@ committed. Where handlers are slow and one document has many events, all workers
 be handled. So a worker puts off what is of a document that another one has, and goes on with something else. As the other one
 is done, it calls back as many as it does at a time, the oldest first. What is newer than those that wait lines up behind them.
 
+Where handlers are quick, the other one is done in a moment: then a worker carries over to its next batch what it has claimed of
+such a document, once, and nothing is written for that. Until then others of the document line up behind it.
+
 What was put off is due again by itself after a while, at the latest as a lease would lapse: the process that was to call it
 back may have ended, and the document be another process's. A run of the line that somebody else has by then is passed over.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from surehook.host.forking import renew_in_children
@@ -48,6 +52,8 @@ class BusyDocuments:
         # Ids of runs, in the order in which they arrived: whoever meets them does so in any.
         self._lines: dict[DocumentKey, list[bytes]] = {}
         self._count = 0
+        # Runs that wait in their lines for the next batch of their claim, by its token.
+        self._carried: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._called_back: list[WaitingRun] = []
         self._calling: dict[bytes, list[WaitingRun]] = {}  # by the token of the claim that does it
 
@@ -73,17 +79,18 @@ class BusyDocuments:
         if line[0] < run:
             return False
         if line[0] == run:
-            self._taken_from(key, 1)
+            self._cut(line, key, 0, 1)
         return True
 
-    def _taken_from(self, key: DocumentKey, most: int) -> list[bytes]:
-        line = self._lines.get(key, [])
-        taken = line[:most]
-        del line[:most]
-        self._count -= len(taken)
+    def _cut(self, line: list[bytes], key: DocumentKey, begin: int, end: int) -> None:
+        self._count -= len(line[begin:end])
+        del line[begin:end]
         if not line:
             self._lines.pop(key, None)
-        return taken
+
+    def was_carried(self, token: bytes, run: bytes) -> bool:
+        """Tell whether a run was carried over to this batch."""
+        return run in self._carried.get(token, ())
 
     def is_busy(self, key: DocumentKey) -> bool:
         """Tell whether a worker has a document."""
@@ -103,33 +110,66 @@ class BusyDocuments:
         """Note runs that were put off, once that is committed; if their document is free by now, its first is called back."""
         with self._changing:
             for key, run in runs:
-                line = self._lines.setdefault(key, [])
-                place = bisect_left(line, run)
-                if line[place : place + 1] != [run]:
-                    line.insert(place, run)
-                    self._count += 1
-                if self._count > WAITING_MOST:
-                    self._forget_newest()
+                self._line_up(key, run)
+                for carried in self._carried.values():
+                    carried.pop(run, None)
             for key in dict.fromkeys(key for key, _ in runs):
                 if key not in self._owners:
                     self._call_back(key, 1)
 
+    def _line_up(self, key: DocumentKey, run: bytes) -> None:
+        line = self._lines.setdefault(key, [])
+        place = bisect_left(line, run)
+        if line[place : place + 1] != [run]:
+            line.insert(place, run)
+            self._count += 1
+        if self._count > WAITING_MOST:
+            self._forget_newest()
+
     def _forget_newest(self) -> None:
         key, line = next(iter(self._lines.items()))
-        line.pop()
-        self._count -= 1
-        if not line:
-            del self._lines[key]
+        self._cut(line, key, len(line) - 1, len(line))
 
-    def leave(self, token: bytes, most: int) -> None:
-        """Give up all documents of a token, and call back as many runs of each as a worker does at a time."""
+    def leave(self, token: bytes, most: int, *, carried: Iterable[tuple[DocumentKey, bytes]] = ()) -> None:
+        """Give up all documents of a token, and call back as many runs of each as a worker does at a time.
+
+        carried  runs that come with this token again, in its next batch
+        """
         with self._changing:
-            for key in self._owned.pop(token, ()):
+            owned, before = self._owned.pop(token, {}), self._carried.pop(token, {})
+            for run, key in before.items():
+                self._leave_line(key, run)
+            for key in owned:
                 del self._owners[key]
-                self._call_back(key, most)
+            for key, run in carried:
+                self._line_up(key, run)
+                self._carried.setdefault(token, {})[run] = key
+            for key in dict.fromkeys((*owned, *before.values())):
+                if key not in self._owners:
+                    self._call_back(key, most)
+
+    def _leave_line(self, key: DocumentKey, run: bytes) -> None:
+        line = self._lines.get(key, [])
+        place = bisect_left(line, run)
+        if line[place : place + 1] == [run]:
+            self._cut(line, key, place, place + 1)
 
     def _call_back(self, key: DocumentKey, most: int) -> None:
-        self._called_back += [WaitingRun(key, run) for run in self._taken_from(key, most)]
+        """Call back the first runs of a line, up to one that was carried over: that comes by itself, and calls back the next."""
+        line = self._lines.get(key, [])
+        runs = list(takewhile(lambda run: not self._is_carried(run), line[:most]))
+        self._cut(line, key, 0, len(runs))
+        self._called_back += [WaitingRun(key, run) for run in runs]
+
+    def _is_carried(self, run: bytes) -> bool:
+        return any(run in carried for carried in self._carried.values())
+
+    def strands(self) -> bool:
+        """Call back all that wait for a document which nobody has: there may be no more workers. Tells whether there is any."""
+        with self._changing:
+            for key in [key for key in self._lines if key not in self._owners]:
+                self._call_back(key, WAITING_MOST)
+            return bool(self._called_back)
 
     def calling(self, token: bytes) -> list[WaitingRun]:
         """Take the runs that are to be due again at once, to do that in the transaction of a claim."""

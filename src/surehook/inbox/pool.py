@@ -20,8 +20,9 @@ from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCall, HandlerCalls
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.result_policy import HandlerTimeout
+from surehook.inbox.runs_in_hand import Takeover
 from surehook.inbox.signals import Signal
-from surehook.inbox.worker import Takeover, Worker
+from surehook.inbox.worker import Worker
 
 log = logging.getLogger("surehook.inbox")
 

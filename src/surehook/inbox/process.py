@@ -93,6 +93,7 @@ class Processor:
         alone: bool = False,
         leased: Collection[DocumentKey] = (),
         may_undo: bool = True,
+        may_carry: bool = False,
     ) -> BatchResult:
         """Handle what is still ours, let time pass for documents, settle, and leave the commit to the caller.
 
@@ -102,11 +103,13 @@ class Processor:
         alone    events that wait for one of these have transactions of their own
         leased   documents that are woken right after this transaction
         may_undo  functions may be called that undo something; else that is noted, and left
+        may_carry  runs whose document is busy may stay claimed for the next batch, once, if that is not the most of them
         """
         attempt = BatchAttempt() if attempt is None else attempt
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
         todo, late = self._in_turn(token, todo)
+        carried = self._carried(token, late) if may_carry and len(late) <= len(todo) else []
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
         batch = DocumentBatch(
@@ -128,7 +131,7 @@ class Processor:
         finally:
             attempt.is_shared = batch.is_shared
         left = todo[begun:]
-        put_off = self._give_back(transaction, token, late, left, rest)
+        put_off = self._give_back(transaction, token, late[len(carried) :], left, rest)
         ended = list(batch.settled.values())
         changed = self._changed(transaction, ended)
         transaction.settle([settlement for _, settlement in ended])
@@ -150,30 +153,35 @@ class Processor:
             not_undone,
             bool(to_undo),
             put_off,
+            carried,
         )
 
     def _in_turn(
         self, token: bytes, todo: list[PreparedRun]
-    ) -> tuple[list[PreparedRun], list[tuple[DocumentKey, bytes]]]:
-        """Take the documents of a batch. Returns the runs that are handled now, and those to be put off: another worker of this
+    ) -> tuple[list[PreparedRun], list[tuple[DocumentKey, Run]]]:
+        """Take the documents of a batch. Returns the runs that are handled now, and those that are not: another worker of this
         process has their document."""
         found = [(one.key, one.run) for one in todo if one.key is not None]
         waiting = self.busy.enter(token, [(key, run.id) for key, run in found])
-        late = [(key, run.id) for key, run in found if run.id in waiting and _may_line_up(run)]
-        ids = {run for _, run in late}
+        late = [(key, run) for key, run in found if run.id in waiting and _may_line_up(run)]
+        ids = {run.id for _, run in late}
         return [one for one in todo if one.run.id not in ids], late
+
+    def _carried(self, token: bytes, late: list[tuple[DocumentKey, Run]]) -> list[tuple[DocumentKey, Run]]:
+        """Choose what is carried over to the next batch: all, unless some of it was carried over to this one."""
+        return [] if any(self.busy.was_carried(token, run.id) for _, run in late) else late
 
     def _give_back(
         self,
         transaction: Transaction,
         token: bytes,
-        late: Sequence[tuple[DocumentKey, bytes]],
+        late: Sequence[tuple[DocumentKey, Run]],
         left: Sequence[PreparedRun],
         rest: Sequence[Run],
     ) -> list[tuple[DocumentKey, bytes]]:
         """Put off who is late, and give back what was not handled; there, those whose document others wait for line up with them.
         Returns what was put off."""
-        put_off, given_back = [*late], [run.id for run in rest]
+        put_off, given_back = [(key, run.id) for key, run in late], [run.id for run in rest]
         for one in left:
             if one.key is not None and _may_line_up(one.run) and self.busy.is_waited_for(one.key):
                 put_off.append((one.key, one.run.id))
@@ -379,5 +387,5 @@ class Processor:
 
 def _may_line_up(run: Run) -> bool:
     """Tell whether a run may be put off for its document. Not if it was tried, or left the queue: those behind it in the document
-    wait for it until an instant that the document knows."""
-    return run.error_code is None
+    wait for it until an instant that the document knows. Nor if it ended its process: it would be claimed with others."""
+    return run.error_code is None and run.attempts <= 1

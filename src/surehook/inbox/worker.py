@@ -15,14 +15,13 @@ from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from surehook.core.effects import Script
 from surehook.inbox.batch_results import BatchAttempt, BatchResult
 from surehook.inbox.batch_time import ClaimSize
 from surehook.inbox.calls import GivenUp
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
+from surehook.inbox.runs_in_hand import Carried, InProgress, Owed, Takeover
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_task import must_end, was_cancelled
@@ -37,36 +36,11 @@ OWED = 16  # batches that outages kept from being given back: a worker has one f
 RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
 
 
-class InProgress(Struct):
-    """The runs that a worker claimed with this token, to be handled in one transaction."""
-
-    token: bytes = b""
-    runs: Sequence[Run] = ()
-
-
-class Owed(NamedTuple):
-    """Runs, by id, that an outage kept from being given back: without what they carry, as it may last."""
-
-    token: bytes
-    runs: list[bytes]
-
-
 class Failed(NamedTuple):
     """A transaction that failed with one run, and whether events that had waited took effect in it as well."""
 
     error: Exception
     is_shared: bool
-
-
-class Takeover(Struct):
-    """The work that a worker leaves to its replacement: its claimed runs, and the run whose handler took too long, if one did."""
-
-    in_progress: InProgress
-    late: Run | None = None
-    error: Exception | None = None
-
-    def untried(self) -> list[Run]:
-        return [run for run in self.in_progress.runs if run is not self.late]
 
 
 class Worker:
@@ -89,6 +63,7 @@ class Worker:
         self._woken, self._stopped = woken, stopped
         self._portion = ClaimSize(transactions.rules.batch, is_known=transactions.handler_times.is_known)
         self.in_progress = InProgress()
+        self._carried = Carried()
         self._owed: list[Owed] = []
         self.is_stopping = False
         self.is_given_up = False
@@ -106,6 +81,12 @@ class Worker:
 
     def until_stopped(self) -> Script[None]:
         """Work until stopped, or given up."""
+        try:
+            yield from self._turns()
+        finally:
+            self._owe_carried()  # who ends here has no next batch, and others line up behind that
+
+    def _turns(self) -> Script[None]:
         away = Away(self._transactions.trouble)
         yield from self._take_over()
         # A handler may have swallowed the cancellation that was for the worker.
@@ -126,6 +107,32 @@ class Worker:
                     # The others that are being stopped wait for the same signal.
                     if not self.is_stopping:
                         self._woken.clear()
+        yield from self._ending()
+
+    def _ending(self) -> Script[None]:
+        """Give back all that is due later than at once: this may be the last worker, and another process has to wait for it."""
+        transactions, is_done = self._transactions, False
+        token = transactions.token()
+        try:
+            self._owe_carried()
+            yield from self._give_back_owed()
+            if transactions.busy.strands():
+                yield self._store.run(transactions.call_back_work(token))
+            is_done = True
+        except StoreError as error:
+            log.warning(
+                "what was put off, or was claimed for a next batch, is due by itself within %g s: %s",
+                transactions.rules.lease_ms / 1000, error,
+            )  # fmt: skip
+        finally:
+            transactions.busy.called(token, is_done=is_done)
+
+    def _owe_carried(self) -> None:
+        """Carry nothing over: it is given back as soon as the database answers."""
+        carried, self._carried = self._carried, Carried()
+        if carried.runs:
+            self._transactions.busy.leave(carried.token, self._portion.size)
+            self._owe([run.id for _, run in carried.runs], carried.token)
 
     def until_idle(self) -> Script[int]:
         """Claim and process until nothing is due; how many turns it took."""
@@ -136,21 +143,24 @@ class Worker:
 
     def turn(self) -> Script[float | None]:
         """Claim and process once; None if there was something, else how long to wait, in seconds."""
-        transactions, token = self._transactions, self._transactions.token()
-        yield from self._give_back_owed()
-        has_claimed = False
+        transactions, carried = self._transactions, self._carried
+        token = carried.token or transactions.token()
+        most, has_claimed = max(1, self._portion.size - len(carried.runs)), False
         try:
-            claimed: Claimed = yield self._store.run(transactions.claim_work(token, self._portion.size))
+            yield from self._give_back_owed()
+            claimed: Claimed = yield self._store.run(transactions.claim_work(token, most))
             has_claimed = True
         finally:
             transactions.busy.called(token, is_done=has_claimed)
-        if not claimed.runs and not claimed.waking:
+        runs = carried.with_claimed(claimed.runs)
+        if not runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
+        self._carried = Carried()
         try:
-            is_all = yield from self._handling(claimed.runs, token, claimed.waking)
+            is_all = yield from self._handling(runs, token, claimed.waking)
         finally:
-            transactions.busy.leave(token, self._portion.size)
+            transactions.busy.leave(token, self._portion.size, carried=self._carried.ids)
         yield from self._waking(claimed.waking, is_all=is_all)
         yield from self._pruning(idle=False)
         return None
@@ -167,12 +177,11 @@ class Worker:
 
     def _handling(self, runs: list[Run], token: bytes, leased: Collection[DocumentKey]) -> Script[bool]:
         """Process what was claimed; False: some of it was given back."""
-        transactions = self._transactions
+        transactions, self.in_progress = self._transactions, InProgress(token, runs)
         if not runs:
             return True
         split, attempt = transactions.split(runs, token), BatchAttempt()
         time = transactions.time(lambda: self.is_stopping)
-        self.in_progress = InProgress(token, runs)
         try:
             if split.first or split.busy:
                 yield self._store.run(transactions.give_back_work(split, token))
@@ -188,6 +197,7 @@ class Worker:
                 time=time,
                 attempt=attempt,
                 leased=leased,
+                may_carry=not split.is_slow and not self.is_stopping,
             )
             done: BatchResult = yield self._store.run(work)
         except (Exception, CancelledError) as caught:
@@ -201,6 +211,7 @@ class Worker:
                 self._portion.alone()  # few rows are locked for a short time then
             yield from self._give_back(split.rest, token)
             yield from self._one_by_one(split.runs, token, error, is_shared=attempt.is_shared)
+            self.in_progress = InProgress()
             return not (split.first or split.busy or split.rest)
         else:
             is_slow = split.is_slow and not transactions.handler_times.together(split.runs)
@@ -210,7 +221,9 @@ class Worker:
                 count = len(split.runs) + len(split.rest) - done.left
                 self._portion.shared(count, done.left, time.enough_for)
             transactions.report(done)
-            return not (split.first or split.busy or done.left or done.put_off)
+            self._carried = Carried(token, done.carried) if done.carried else Carried()
+            self.in_progress = InProgress(token, [run for _, run in done.carried])
+            return not (split.first or split.busy or done.left or done.put_off or done.carried)
 
     def _one_by_one(
         self, runs: list[Run], token: bytes, error: Exception, *, is_shared: bool
@@ -260,7 +273,7 @@ class Worker:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
         for longer, and one that cannot be committed keeps no other waiting. What this does not come to is given back; all where
         not all runs were handled that were claimed before: they may matter."""
-        transactions, self.in_progress = self._transactions, InProgress()
+        transactions = self._transactions
         time = transactions.time(lambda: self.is_stopping)
         left = dict(instants)
         for number, key in enumerate(instants):
@@ -314,13 +327,16 @@ class Worker:
             except StoreError as error:
                 lost = error
                 break
-        self._owed = [*self._owed, Owed(token, ids)][-OWED:]
+        self._owe(ids, token)
         log.warning(
             "%d runs could not be given back, and will be once the database answers; should this worker end before, they wait "
             "until their leases lapse, and this attempt counts: %s",
             len(runs),
             lost,
         )
+
+    def _owe(self, runs: list[bytes], token: bytes) -> None:
+        self._owed = [*self._owed, Owed(token, runs)][-OWED:]
 
     def _give_back_owed(self) -> Script[None]:
         """Give back what an outage has left: nobody was at work on it, so that its attempt is none. What others have taken by

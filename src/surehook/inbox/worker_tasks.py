@@ -18,9 +18,10 @@ from surehook.core.effects import Script
 from surehook.inbox import worker_task
 from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
+from surehook.inbox.runs_in_hand import Takeover
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.slow_loop import SlowLoopWatch
-from surehook.inbox.worker import Takeover, Worker
+from surehook.inbox.worker import Worker
 
 log = logging.getLogger("surehook.inbox")
 

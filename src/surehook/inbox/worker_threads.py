@@ -13,7 +13,8 @@ from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
-from surehook.inbox.worker import Takeover, Worker
+from surehook.inbox.runs_in_hand import Takeover
+from surehook.inbox.worker import Worker
 
 log = logging.getLogger("surehook.inbox")
 

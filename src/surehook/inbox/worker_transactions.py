@@ -17,6 +17,7 @@ from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
+CARRYING = 8  # batches that a lease is enough for, where runs are carried over to another one
 ROUNDS = 16  # in which a claim calls back others in the place of those that somebody has by now
 BUSY_S = 0.1  # until the next look at what others have locked
 
@@ -109,6 +110,10 @@ class WorkerTransactions:
             found = transaction.call_back([one.run for one in back], now=self.now())
             self.busy.passed_over(one for one in back if one.run not in found)
 
+    def call_back_work(self, token: bytes) -> Callable[[Transaction], None]:
+        """Let runs be due at once that were put off, in a transaction of its own."""
+        return lambda transaction: self._call_back(transaction, token)
+
     def split(self, runs: list[Run], token: bytes) -> ClaimSplit:
         """Divide claimed runs: those of quick handlers share a transaction, a slow one is alone in its own."""
         shared = self.handler_times.together(runs)
@@ -140,6 +145,7 @@ class WorkerTransactions:
         alone: bool = False,
         leased: Collection[DocumentKey] = (),
         may_undo: bool = True,
+        may_carry: bool = False,
     ) -> Callable[[Transaction], BatchResult]:
         is_over = (time or self.time(lambda: False)).is_over
         return lambda transaction: self.processor.process(
@@ -153,6 +159,7 @@ class WorkerTransactions:
             alone=alone,
             leased=leased,
             may_undo=may_undo,
+            may_carry=may_carry and self.rules.lease_ms >= CARRYING * self.rules.batch_s * 1000,
         )
 
     def time(self, is_stopping: Callable[[], bool]) -> BatchTime:

@@ -1,0 +1,55 @@
+"""The runs that a worker has claimed and not ended: of its batch, for the next one, owed to others, and left to a replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from surehook.ports.inbox_runs import DocumentKey, Run
+
+
+class InProgress(Struct):
+    """The runs that a worker claimed with this token, to be handled in one transaction."""
+
+    token: bytes = b""
+    runs: Sequence[Run] = ()
+
+
+class Carried(Struct):
+    """Runs that stay claimed with this token for the next batch, with their documents, which others have (busy_documents.py)."""
+
+    token: bytes = b""
+    runs: Sequence[tuple[DocumentKey, Run]] = ()
+
+    @property
+    def ids(self) -> list[tuple[DocumentKey, bytes]]:
+        return [(key, run.id) for key, run in self.runs]
+
+    def with_claimed(self, claimed: list[Run]) -> list[Run]:
+        """Add what was claimed for that batch, in the order of both. Their lease may have lapsed, and they be claimed anew."""
+        if not self.runs:
+            return claimed
+        anew = {run.id for run in claimed}
+        return sorted(
+            [*claimed, *(run for _, run in self.runs if run.id not in anew)], key=lambda run: run.id
+        )
+
+
+class Owed(NamedTuple):
+    """Runs, by id, that an outage kept from being given back: without what they carry, as it may last."""
+
+    token: bytes
+    runs: list[bytes]
+
+
+class Takeover(Struct):
+    """The work that a worker leaves to its replacement: its claimed runs, and the run whose handler took too long, if one did."""
+
+    in_progress: InProgress
+    late: Run | None = None
+    error: Exception | None = None
+
+    def untried(self) -> list[Run]:
+        return [run for run in self.in_progress.runs if run is not self.late]
