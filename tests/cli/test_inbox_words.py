@@ -171,3 +171,18 @@ def test_events_are_listed_and_replayed_since_a_duration_ago(surehook: Run, wait
 def test_a_prune_without_end_is_refused(surehook: Run, waiting) -> None:
     ran = surehook("inbox", "prune", PLACE, "--events-days", "inf")
     assert (ran.code, "at most 1,000,000 days" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [("status",), ("stats",), ("events",), ("prune",)])
+def test_a_database_that_is_not_there_is_named_and_not_made(
+    surehook: Run, waiting, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    waiting.close()
+    for path in tmp_path.glob("waiting.db*"):
+        path.unlink()
+    done = surehook("inbox", *command, PLACE)
+    assert done.code == 2
+    assert f"is not there: {tmp_path / 'waiting.db'}" in done.err
+    assert "upgrade waiting_inbox:inbox" in done.err
+    assert not list(tmp_path.glob("waiting.db*"))
+    assert surehook("inbox", "upgrade", PLACE).code == 0

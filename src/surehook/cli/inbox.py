@@ -62,7 +62,7 @@ def ddl(
 @app.command()
 def upgrade(place: Place) -> None:
     """Create the tables that are missing; the others keep their rows."""
-    ask(place, lambda inbox: inbox.create_tables())
+    ask(place, lambda inbox: inbox.create_tables(), may_create=True)
     note("the tables are there, and of this version")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from surehook.cli.output import note
+from surehook.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -20,11 +21,20 @@ def inbox(place: str) -> Inbox | AsyncInbox:
     return inbox_at(place)
 
 
-def ask(place: str, question: Callable[[Inbox | AsyncInbox], T | Awaitable[T]]) -> T:
-    """The answer of the named inbox, which is closed then. Raises StoreError."""
-    from surehook.inbox.running import asked
+def ask(
+    place: str, question: Callable[[Inbox | AsyncInbox], T | Awaitable[T]], *, may_create: bool = False
+) -> T:
+    """The answer of the named inbox, which is closed then. Raises StoreError, and SettingsError for a file of SQLite that is not
+    there: to look into it would make an empty one."""
+    from surehook.inbox.running import asked, missing_file
 
     found = inbox(place)
+    if not may_create and (path := missing_file(found)) is not None:
+        raise SettingsError(
+            "MODULE:INBOX",
+            f"the database of {place} is not there: {path}",
+            hint=f"run it in the folder in which the application runs; `surehook inbox upgrade {place}` makes it here",
+        )
     from surehook.inbox.sql.stores import translated
 
     with translated():
