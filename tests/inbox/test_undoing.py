@@ -112,8 +112,10 @@ def test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_coun
     tell(house, 5)
     (waits,) = house.events(id="doc_1-5")
     assert (waits.state, waits.code, waits.attempts) == ("accepted", "undo_failed", 0)
+    assert explained(house).endswith("; 1 attempt failed, the log says why")
     house.clock.passes(2)
     house.work()
+    assert explained(house).endswith("; 2 attempts failed, the log says why")
     assert (len(seen), house.events(id="doc_1-5")[0].attempts) == (2, 0)
     broken.clear()
     house.clock.passes(10)
@@ -121,6 +123,11 @@ def test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_coun
     assert house.effects() == ["doc_1-1", "doc_1-2", "doc_1-4", "doc_1-4 undone"]
     assert house.events(id="doc_1-5")[0].code == "conflict", "as if it had come after that"
     assert state(house, "doc_1") == "viewed"
+
+
+def explained(house):
+    (word,) = [line for line in house.do(house.inbox.explain("doc_1")) if "undo was asked for" in line]
+    return word
 
 
 def test_it_is_tried_ever_more_seldom(houses, failing):
@@ -235,6 +242,7 @@ class TestOneThatEndsItsProcess:
 
     def test_is_said_at_each_further_attempt(self, house, caplog):
         assert died(house)
+        assert "; attempt 1 began " in explained(house)
         undoes(house)
         house.clock.passes(60)
         house.work()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from surehook.core.instants import render
-from surehook.core.workflow.values import Document, Step
+from surehook.core.workflow.values import Document, OperatorCommand, Step
 
 _NO_EVENT = "(no event)"
 
@@ -41,9 +41,7 @@ def standing(document: Document) -> list[str]:
     """Describe a document as it stands: its state and the events it waits for."""
     version = "" if document.version is None else f", workflow version {document.version}"
     lines = [f"now {document.state}{version}; number {document.next} comes next"]
-    lines += [
-        f"  {word.what} was asked for by {word.by or 'an operator'}: {word.why}" for word in document.words
-    ]
+    lines += [f"  {_asked(word)}" for word in document.words]
     lines += [f"  {name} is {party.state}" for name, party in sorted(document.parties.items())]
     if document.stopped is not None:
         lines.append(f"  stands still at {document.stopped.type} {document.stopped.id}")
@@ -51,3 +49,13 @@ def standing(document: Document) -> list[str]:
         number = "" if one.event.sequence is None else f"#{one.event.sequence} "
         lines.append(f"  waiting since {render(one.since)}: {number}{one.event.type} {one.event.id}")
     return lines
+
+
+def _asked(word: OperatorCommand) -> str:
+    """Describe a wish of a person, and the attempts at it (undo_attempts.py)."""
+    asked = f"{word.what} was asked for by {word.by or 'an operator'}: {word.why}"
+    if word.tried_at is not None:
+        return f"{asked}; attempt {word.tries} began {render(word.tried_at)}, and has not ended yet"
+    if word.tries:
+        return f"{asked}; {word.tries} attempt{'s' if word.tries > 1 else ''} failed, the log says why"
+    return asked
