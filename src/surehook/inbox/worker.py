@@ -220,9 +220,9 @@ class Worker:
             else:
                 count = len(split.runs) + len(split.rest) - done.left
                 self._portion.shared(count, done.left, time.enough_for)
-            transactions.report(done)
             self._carried = Carried(token, done.carried) if done.carried else Carried()
             self.in_progress = InProgress(token, [run for _, run in done.carried])
+            transactions.report(done)
             return not (split.first or split.busy or done.left or done.put_off or done.carried)
 
     def _one_by_one(
