@@ -271,6 +271,26 @@ class TestOnSqlite:
         assert house.effects() == ["other"]
         assert house.states() == {"evt_1": "ignored", "evt_2": "finalized"}
 
+    def test_a_document_that_moves_again_and_again_counts_no_attempt(self, house, other):
+        """Beside failing events of a hot document: an attempt was counted each sixth time."""
+        calls = []
+
+        def moves(event):
+            calls.append(event.id)
+            if len(calls) <= 8:
+                informs = signed(f"info_{len(calls)}", "identity.verified", document="doc_1")
+                assert other.receive(informs).status == 200
+                assert other.work() == 1
+
+        for inbox in (house.inbox, other):
+            inbox.follow(table(mode="free"), "partner")
+        handled(house, moves)
+        other.on("partner")(quick)
+        house.send(*message("evt_1", "document.sent", document="doc_1"))
+        house.do(house.inbox.work())
+        assert calls == ["evt_1"] * 9
+        assert (house.states()["evt_1"], house.events(id="evt_1")[0].attempts) == ("finalized", 1)
+
     def test_what_a_handler_did_behind_our_back_is_undone_with_it(self, house):
         """By the driver itself, so that nobody was told that a transaction begins."""
 

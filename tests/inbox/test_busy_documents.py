@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
 from surehook.core import effects
-from surehook.inbox.busy_documents import EACH_MS, PUT_OFF_MS, WAITING_MOST, BusyDocuments
+from surehook.inbox.busy_documents import CALLED_MOST, EACH_MS, PUT_OFF_MS, WAITING_MOST, BusyDocuments
+from surehook.inbox.sql import engines
+from surehook.inbox.worker_transactions import BUSY_S
 from surehook.ports.inbox import StoreUnavailable
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import BUFFER, STRICT, followed, state, story, table
@@ -61,6 +64,19 @@ class TestWhoHasADocument:
         assert busy.enter(MINE, [(ONE, b"2")]) == set()
         busy.leave(MINE, 1)
         assert called_back(busy) == [b"3"]
+
+    def test_whose_row_is_locked_is_called_back_by_the_next_claim(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1"), (TWO, b"2")])
+        busy.locked(OTHER, busy.calling(OTHER)[:1])
+        assert not busy.is_calling
+        busy.called(OTHER, is_done=True)
+        assert busy.is_calling
+        assert called_back(busy) == [b"1"]
+        busy.put_off([(ONE, b"3")])
+        busy.locked(OTHER, busy.calling(OTHER))
+        busy.called(OTHER, is_done=False)
+        assert called_back(busy) == [b"3"], "once"
 
     def test_what_is_put_off_as_the_document_becomes_free_is_called_back_at_once(self):
         busy = BusyDocuments(MOST_MS)
@@ -160,7 +176,10 @@ class TestWhoHasADocument:
 
 
 def called_back(busy):
-    runs = [one.run for one in busy.calling(OTHER)]
+    runs = []
+    while found := busy.calling(OTHER):
+        assert len(found) <= CALLED_MOST
+        runs += [one.run for one in found]
     busy.called(OTHER, is_done=True)
     return runs
 
@@ -351,6 +370,50 @@ def test_a_claim_that_fails_does_not_forget_what_was_carried_over(houses, monkey
     assert house.turn(worker) is None
     assert ({one.attempts for one in house.events()}, leased(house)) == ({1}, 0)
     assert house.effects() == ["doc_1-1", "doc_2-1"]
+
+
+def test_work_that_ends_by_an_error_leaves_nothing_claimed(houses, monkeypatch):
+    """Others would line up behind that for as long as its lease lasts."""
+    house = followed(houses)
+    house.on()
+    had_by_another(house)
+    received(house, 1)
+    received(house, 1, document="doc_2")
+    claim_work, claims = house.inbox.transactions.claim_work, []
+
+    def away(transaction):
+        raise StoreUnavailable("away")
+
+    def once(token, limit):
+        claims.append(token)
+        return claim_work(token, limit) if len(claims) != 2 else away
+
+    monkeypatch.setattr(house.inbox.transactions, "claim_work", once)
+    with pytest.raises(StoreUnavailable):
+        house.work()
+    assert (house.effects(), leased(house)) == (["doc_2-1"], 0)
+    assert not house.inbox.transactions.busy._carried
+    is_free(house)
+    house.work()
+    assert house.effects() == ["doc_1-1", "doc_2-1"]
+
+
+@pytest.mark.parametrize("ground", [("postgresql", "sync"), ("mariadb", "sync")], ids="-".join, indirect=True)
+def test_a_run_whose_row_is_locked_stays_in_its_line(houses):
+    """InnoDB locks rows that a claim only looks at: a hot document stood still for five seconds each time."""
+    house = followed(houses)
+    house.on()
+    had_by_another(house)
+    received(house, 1)
+    house.work()
+    engine = engines.engine(house.url)
+    with engine.begin() as locking:
+        locking.execute(text("select id from surehook_inbox_runs for update"))
+        is_free(house)
+        assert house.turn(house.inbox.worker()) == pytest.approx(BUSY_S)
+    engine.dispose()
+    house.work()
+    assert house.effects() == ["doc_1-1"]
 
 
 def test_the_last_worker_leaves_no_line_behind(houses):

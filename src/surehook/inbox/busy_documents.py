@@ -27,6 +27,7 @@ PUT_OFF_MS = 5_000  # unless it is called back
 EACH_MS = 5  # more for each that waits already, so that looking at all of them does not keep a worker busy
 # Runs that are called back, of all documents. Others are due by themselves: the newest of the document that was busy first.
 WAITING_MOST = 10_000
+CALLED_MOST = 1_000  # in one statement
 
 
 class WaitingRun(NamedTuple):
@@ -56,6 +57,7 @@ class BusyDocuments:
         self._carried: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._called_back: list[WaitingRun] = []
         self._calling: dict[bytes, list[WaitingRun]] = {}  # by the token of the claim that does it
+        self._locked: dict[bytes, list[WaitingRun]] = {}  # likewise, those that it could not call back
 
     def enter(self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]]) -> set[bytes]:
         """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones."""
@@ -95,6 +97,10 @@ class BusyDocuments:
     def is_busy(self, key: DocumentKey) -> bool:
         """Tell whether a worker has a document."""
         return key in self._owners
+
+    def is_anothers(self, key: DocumentKey, token: bytes) -> bool:
+        """Tell whether a worker has a document, and not with this token."""
+        return self._owners.get(key, token) != token
 
     def is_waited_for(self, key: DocumentKey) -> bool:
         """Tell whether runs wait for a document."""
@@ -171,14 +177,26 @@ class BusyDocuments:
                 self._call_back(key, WAITING_MOST)
             return bool(self._called_back)
 
+    @property
+    def is_calling(self) -> bool:
+        """True if there is something to call back."""
+        return bool(self._called_back)
+
     def calling(self, token: bytes) -> list[WaitingRun]:
-        """Take the runs that are to be due again at once, to do that in the transaction of a claim."""
+        """Take some of the runs that are to be due again at once, to do that in the transaction of a claim."""
         if not self._called_back:
             return []
         with self._changing:
-            found, self._called_back = self._called_back, []
+            found = self._called_back[:CALLED_MOST]
+            del self._called_back[:CALLED_MOST]
             self._calling.setdefault(token, []).extend(found)
         return found
+
+    def locked(self, token: bytes, runs: Sequence[WaitingRun]) -> None:
+        """Leave runs for the next claim: their rows are locked just now."""
+        if runs:
+            with self._changing:
+                self._locked.setdefault(token, []).extend(runs)
 
     def passed_over(self, runs: Iterable[WaitingRun]) -> None:
         """Call back the next ones in the place of runs that somebody else has by now."""
@@ -192,6 +210,5 @@ class BusyDocuments:
         if token not in self._calling:
             return
         with self._changing:
-            runs = self._calling.pop(token, [])
-            if not is_done:
-                self._called_back += runs
+            runs, locked = self._calling.pop(token, []), self._locked.pop(token, [])
+            self._called_back += locked if is_done else runs

@@ -219,6 +219,11 @@ class Processor:
                 busy.append((key, run.id))
         return first, busy
 
+    def is_elsewhere(self, run: Run, token: bytes) -> bool:
+        """Tell whether another worker of this process is at work on a run's document."""
+        key = self._located(run).key
+        return key is not None and self.busy.is_anothers(key, token)
+
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
         """Settle a run whose transaction could not be committed, or whose handler was given up: it was claimed with this token,
         or held for its document, and another run let it go on. Or its move was to be undone: then its document is put off."""

@@ -11,6 +11,7 @@ handler's run has failed, and the runs that shared its transaction were not trie
 from __future__ import annotations
 
 import logging
+import math
 from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -26,11 +27,12 @@ from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_task import must_end, was_cancelled
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
-from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
+from surehook.ports.inbox import Contended, DocumentMoved, StoreError, StoreUnavailable
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
 
+MOVED = 50  # further tries of a run whose document moved: each time, somebody else's was committed
 CONTENDED = 5  # further tries of a run that others keep from being committed, before that counts as a failure
 OWED = 16  # batches that outages kept from being given back: a worker has one for each
 RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
@@ -137,8 +139,14 @@ class Worker:
     def until_idle(self) -> Script[int]:
         """Claim and process until nothing is due; how many turns it took."""
         turns = 0
-        while (yield from self.turn()) is None:
-            turns += 1
+        try:
+            while (yield from self.turn()) is None:
+                turns += 1
+        except Exception:
+            yield from self._ending()
+            raise
+        finally:
+            self._owe_carried()
         return turns
 
     def turn(self) -> Script[float | None]:
@@ -246,7 +254,7 @@ class Worker:
         others of its document go on, it is tried without them first. `failed`: it has failed so just now. Raises StoreUnavailable
         where the run was not begun, or its failure cannot be written down.
         """
-        transactions, contended, alone = self._transactions, 0, False
+        transactions, contended, moved, alone = self._transactions, 0, 0, False
         while True:
             attempt = BatchAttempt()
             try:
@@ -259,7 +267,10 @@ class Worker:
                 if self._is_lost(error) or (isinstance(error, StoreUnavailable) and not attempt.is_begun):
                     raise
                 failed = Failed(error, attempt.is_shared)
-            if isinstance(failed.error, Contended) and contended < CONTENDED:
+            if isinstance(failed.error, DocumentMoved) and moved < MOVED:
+                moved += 1
+                yield from self._until_free(run, token)
+            elif isinstance(failed.error, Contended) and contended < CONTENDED:
                 contended += 1
                 yield self._stopped.wait(BUSY_S)
             elif failed.is_shared and not alone:
@@ -268,6 +279,13 @@ class Worker:
                 settled: BatchResult = yield self._store.run(transactions.fail_work(run, token, failed.error))
                 return settled
             failed = None
+
+    def _until_free(self, run: Run, token: bytes) -> Script[None]:
+        """Wait until no other worker of this process is at work on a run's document, for a lease at most."""
+        for _ in range(math.ceil(self._transactions.rules.lease_ms / 1000 / BUSY_S)):
+            if self.is_stopping or not self._transactions.processor.is_elsewhere(run, token):
+                return
+            yield self._stopped.wait(BUSY_S)
 
     def _waking(self, instants: Mapping[DocumentKey, int], *, is_all: bool) -> Script[None]:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked

@@ -107,8 +107,9 @@ class WorkerTransactions:
             back = self.busy.calling(token)
             if not back:
                 return
-            found = transaction.call_back([one.run for one in back], now=self.now())
-            self.busy.passed_over(one for one in back if one.run not in found)
+            called, locked = transaction.call_back([one.run for one in back], now=self.now())
+            self.busy.locked(token, [one for one in back if one.run in locked])
+            self.busy.passed_over(one for one in back if one.run not in called and one.run not in locked)
 
     def call_back_work(self, token: bytes) -> Callable[[Transaction], None]:
         """Let runs be due at once that were put off, in a transaction of its own."""
@@ -196,6 +197,8 @@ class WorkerTransactions:
 
     def idle_s(self, claimed: Claimed) -> float:
         """Choose how long to wait when nothing is due."""
+        if self.busy.is_calling:
+            return min(BUSY_S, self.rules.idle_s)
         if claimed.next_due is None:
             return self.rules.idle_s
         wait = (claimed.next_due - self.now()) / 1000

@@ -45,6 +45,10 @@ class Contended(StoreUnavailable):
     """Others wanted the same rows, and the database ended this transaction for it (a deadlock, a lock waited for too long)."""
 
 
+class DocumentMoved(Contended):
+    """A handler that began without a transaction has decided on a document that another worker has moved since."""
+
+
 class Clash(StoreError):
     """A row of the batch was there already, or another process was faster: look first, and do it again."""
 
@@ -224,8 +228,9 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         matter for its waits as if somebody had them."""
         ...
 
-    def call_back(self, runs: Sequence[bytes], *, now: int) -> set[bytes]:
-        """Let runs be due at once that are put off; returns them, without those that somebody has, or has had, by now."""
+    def call_back(self, runs: Sequence[bytes], *, now: int) -> tuple[Collection[bytes], Collection[bytes]]:
+        """Let runs be due at once that are put off; returns them, and those that are put off still, but locked just now. The
+        others somebody has, or has had, by now."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> None:

@@ -8,7 +8,7 @@ and locked it, and nobody can take a locked row. Attempts are counted when claim
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -97,6 +97,7 @@ class _OfRuns:
         self.release = update(runs).where(*still).ordered_values(*_untried(None, _place()))
         self.put_off = update(runs).where(*still).ordered_values(*_untried(PUT_OFF, bindparam("until")))
         put_off = select(runs.c.id).where(theirs, runs.c.lease == PUT_OFF)
+        self.put_off_now = put_off
         self.waiting = put_off.order_by(runs.c.id).with_for_update(skip_locked=True)
         self.call_back = update(runs).where(theirs).values(lease=None, due_at=_place())
         mine = select(runs.c.id).where(*still)
@@ -112,7 +113,10 @@ _at = _at.union_all(select(_at.c.at + ID_BYTES).where(_at.c.at + ID_BYTES < func
 _IN_BYTES = _OfRuns(runs.c.id.in_(select(func.substr(_IDS, _at.c.at, ID_BYTES))), b"".join)
 _IN_LIST = _OfRuns(runs.c.id.in_(bindparam("ids", expanding=True)))
 _IN_ARRAY = _OfRuns(runs.c.id == any_(bindparam("ids", type_=ARRAY(LargeBinary))))
-_IN_TEXT = _OfRuns(runs.c.id == any_(cast(bindparam("ids", type_=Text), ARRAY(LargeBinary))), byte_array)
+# As a subquery it is read once. A cast of a text is read anew for each row that the server looks at: 5.8 s for 2,300 ids and as
+# many rows of a table that was never analysed.
+_once = select(cast(bindparam("ids", type_=Text), ARRAY(LargeBinary))).scalar_subquery()
+_IN_TEXT = _OfRuns(runs.c.id == any_(cast(_once, ARRAY(LargeBinary))), byte_array)
 
 
 def _of_runs(connection: Connection) -> _OfRuns:
@@ -201,14 +205,21 @@ def put_off(connection: Connection, ids: Sequence[bytes], token: bytes, *, until
     connection.execute(of_runs.put_off, {"ids": of_runs.given(ids), "token": token, "until": until})
 
 
-def call_back(connection: Connection, ids: Sequence[bytes], *, now: int) -> set[bytes]:
+def call_back(
+    connection: Connection, ids: Sequence[bytes], *, now: int
+) -> tuple[Collection[bytes], Collection[bytes]]:
     of_runs = _of_runs(connection)
+    given = of_runs.given(ids)
     # One that another process has by now is not waited for.
-    waiting = connection.execute(of_runs.waiting, {"ids": of_runs.given(ids)})
-    found = [bytes(run) for (run,) in waiting]
+    found = [bytes(run) for (run,) in connection.execute(of_runs.waiting, {"ids": given})]
     if found:
         connection.execute(of_runs.call_back, {"ids": of_runs.given(found), "now": now})
-    return set(found)
+    called = set(found)
+    if len(called) == len(ids):
+        return called, ()
+    # InnoDB locks rows that a claim only looks at, so a locked one may be nobody's.
+    still = {bytes(run) for (run,) in connection.execute(of_runs.put_off_now, {"ids": given})}
+    return called, still - called
 
 
 def next_due(connection: Connection, types: Sequence[str]) -> int | None:

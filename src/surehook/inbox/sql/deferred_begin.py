@@ -25,7 +25,7 @@ from sqlalchemy import Connection, event
 from sqlalchemy.pool import NullPool, QueuePool
 
 from surehook.inbox.sql import claiming, documenting
-from surehook.ports.inbox import Contended, DocumentRow, LostLease, StoreError
+from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ class Writer:
         def check(connection: Connection) -> None:
             # Not by when it wakes: a claim moves that, and nothing else.
             if _bodies(documenting.locked(connection, keys)) != _bodies(rows):
-                raise Contended("the document has moved meanwhile")
+                raise DocumentMoved("the document has moved meanwhile")
 
         self._checks.append(check)
         return rows

@@ -169,7 +169,7 @@ class SqlTransaction(ReceiptStatements, Tries):
     def put_off(self, runs: Sequence[bytes], token: bytes, *, until: int) -> None:
         claiming.put_off(self.connection, runs, token, until=until)
 
-    def call_back(self, runs: Sequence[bytes], *, now: int) -> set[bytes]:
+    def call_back(self, runs: Sequence[bytes], *, now: int) -> tuple[Collection[bytes], Collection[bytes]]:
         return claiming.call_back(self._unbound, runs, now=now)
 
     def next_due(self, types: Sequence[str]) -> int | None:
