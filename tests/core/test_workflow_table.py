@@ -136,6 +136,25 @@ def test_data_of_another_shape_is_refused(data, words):
         table_of(data)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "field", "hint"),
+    [
+        ({"order": Order(mode="strikt")}, "order.mode", "strict, buffer or free"),
+        ({"order": Order(wait_s="3")}, "order.wait_s", None),
+        ({"order": "strict"}, "order", "order=Order(…)"),
+        ({"on_stale": "conflicts"}, "on_stale", "record or conflict"),
+        ({"states": "ab"}, "states", None),
+        ({"fields": {"document": "id"}}, "fields", "fields=Fields(…)"),
+        ({"moves": {"a": "b"}}, "moves[...]", None),
+        ({"aliases": {"a": object()}}, "", None),
+    ],
+)
+def test_a_value_of_another_type_is_refused_where_python_has_written_it(wrong, field, hint):
+    with pytest.raises(WorkflowError) as caught:
+        replace(SIGNING, **wrong)
+    assert (caught.value.field, caught.value.hint) == (field, hint)
+
+
 @pytest.mark.parametrize("form", ["json", "toml"])
 @pytest.mark.parametrize("table", [SIGNING, table_of(LEAVE)], ids=["signing", "leave"])
 def test_a_table_written_and_read_is_the_same(table, form):

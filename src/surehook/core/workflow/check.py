@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from surehook.core.errors import SurehookError
 from surehook.core.workflow.flow import ANY, Flow, reach
 from surehook.core.workflow.table_values import Fields, Order, Parties, TableValues
@@ -46,6 +48,18 @@ FLAWS = {
 }
 
 
+CHOICES = {
+    "order.mode": "strict, buffer or free",
+    "order.then": "refuse, skip or wait",
+    "on_stale": "record or conflict",
+    "on_conflict": "record or stop",
+    "on_unknown": "conflict or informational",
+}
+
+
+_PARTS: dict[str, type] = {"order": Order, "fields": Fields, "parties": Parties}
+
+
 class WorkflowError(SurehookError):
     """A table is defined in a way that cannot be right, or a workflow is used as it cannot be.
 
@@ -63,8 +77,29 @@ class WorkflowError(SurehookError):
         self.flaws = flaws
 
 
+def misshapen(error: msgspec.ValidationError) -> WorkflowError:
+    """Say where a table has a value that no table has."""
+    text, _, path = str(error).partition(" - at ")
+    field = path.strip("`").removeprefix("$.").removeprefix("$")
+    return WorkflowError(text, field=field, hint=CHOICES.get(field))
+
+
 def check(table: TableValues) -> None:
-    """Raise WorkflowError with every flaw of the table, if it has any."""
+    """Raise WorkflowError with every flaw of the table, if it has any. Written in Python, it may have values of any type."""
+    for name, kind in _PARTS.items():
+        part: object = getattr(table, name)
+        if not isinstance(part, kind) and not (part is None and name == "parties"):
+            raise WorkflowError(
+                f"a {type(part).__name__} is no {kind.__name__}",
+                field=name,
+                hint=f"{name}={kind.__name__}(…)",
+            )
+    try:
+        msgspec.convert(msgspec.to_builtins(table), TableValues)
+    except msgspec.ValidationError as error:
+        raise misshapen(error) from None
+    except TypeError as error:
+        raise WorkflowError(f"a value of the table is not plain data: {error}") from None
     found = tuple(flaws(table))
     if found:
         text = "\n".join(f"{flaw.field}: {flaw.text} ({flaw.code})" for flaw in found)

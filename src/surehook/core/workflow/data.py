@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from surehook.core.workflow.check import Flaw, WorkflowError
+from surehook.core.workflow.check import Flaw, WorkflowError, misshapen
 from surehook.core.workflow.table import Table
 
 Format = Literal["json", "toml"]
@@ -30,8 +30,7 @@ def table_of(data: Mapping[str, object]) -> Table:
     try:
         table = msgspec.convert(given, Table)
     except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at ")
-        raise WorkflowError(text, field=path.strip("`").removeprefix("$.").removeprefix("$")) from None
+        raise misshapen(error) from None
     if digest is not None and digest != table.digest:
         raise WorkflowError(
             f"the table is not the one that {str(digest)[:12]}… was made for; its digest is {table.digest}",
