@@ -543,9 +543,8 @@ def test_a_worker_at_work_on_a_document_leaves_the_others_to_other_events(houses
     house.inbox.follow(table(mode="free"), "partner")
     house.receive("hang", "document.sent", document="doc_1")
     house.inbox.start(2)
-    assert hangs.began.wait(
-        PATIENCE_S
-    )  # before there are others: two workers may come to the second one first
+    # Before there are others: two workers may come to the second one first.
+    assert hangs.began.wait(PATIENCE_S)
     for event_id, type, document in (
         ("next_1", "document.sent", "doc_1"),
         ("next_2", "document.viewed", "doc_1"),
