@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 import surehook
 from surehook.core.errors import SurehookError
 from surehook.inbox import AsyncInbox, Backoff, Inbox, Keep, Rules, sources
+from surehook.inbox.testing import Trial
 from surehook.inbox.workflow import SIGNING, Fields, Workflow
 from tests import servers
 from tests.inbox.house import SECRET, call, message, partner
@@ -302,6 +303,14 @@ MISTAKES = [
     Mistake("left the database's variable empty", lambda s: raised(lambda: Inbox(None)), "NoneType", "is the setting empty"),  # type: ignore[arg-type]
     Mistake("left the secret's variable empty", lambda s: raised(lambda: sources.named("yousign", secret=None)), "NoneType", "or not set"),  # type: ignore[arg-type]
     Mistake("gave no retention but a mapping", lambda s: raised(lambda: Inbox("sqlite://", keep={"bodies_days": 1})), "a dict is no Keep", "Keep(bodies_days=30)"),  # type: ignore[arg-type]
+    Mistake("gave a number for the waits", lambda s: raised(lambda: Inbox("sqlite://", backoff=3)), "a int is no Backoff", "Backoff(first_s=60"),  # type: ignore[arg-type]
+    Mistake("gave no sources but None", lambda s: raised(lambda: Inbox("sqlite://", None)), "a list of sources, and no NoneType", "sources.named("),  # type: ignore[arg-type]
+    Mistake("gave a trial the inbox's name", lambda s: raised(lambda: Trial("sqlite://", "shop.hooks:inbox")), "Inbox or AsyncInbox, and not of str", "Trial(url, inbox)"),  # type: ignore[arg-type]
+    Mistake("gave a trial one source", lambda s: raised(lambda: Trial("sqlite://", None, partner())), "sources", "[sources.named("),  # type: ignore[arg-type]
+    Mistake("signed for nobody", lambda s: raised(lambda: Trial("sqlite://", None, [partner()]).sign(None)), "no source None", "sources:"),  # type: ignore[arg-type]
+    Mistake("signed a body that is no bytes", lambda s: raised(lambda: Trial("sqlite://", None, [partner()]).sign("partner", body="{}")), "body: a value of bytes, and not of str", "data="),  # type: ignore[arg-type]
+    Mistake("signed for a number", lambda s: raised(lambda: Trial("sqlite://", None, [partner()]).sign("partner", 3)), "type: a value of str, and not of int", "invoice.paid"),  # type: ignore[arg-type]
+    Mistake("sent what nobody signed", lambda s: raised(lambda: Trial("sqlite://", None, [partner()]).send({})), "what sign() has made", "trial.send(trial.sign("),  # type: ignore[arg-type]
     Mistake("kept bodies for less than nothing", lambda s: raised(lambda: Keep(bodies_days=-1)), "bodies_days", "more than 0 days"),
     Mistake("gave a hook that takes nothing", lambda s: raised(lambda: s.inbox().on_dead(lambda: None)), "on_dead", "cannot be called with (told)"),
     Mistake("gave no hook", lambda s: raised(lambda: s.inbox().observe(None)), "observe", "def observe_hook(told)"),

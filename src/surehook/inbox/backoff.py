@@ -48,6 +48,14 @@ class Backoff(Struct, frozen=True):
         return round(wait * (1 + self.jitter * fraction) * 1000)
 
 
+def checked_backoff(backoff: Backoff | None) -> Backoff:
+    """Check the waits of an inbox; None: the defaults. Raises SettingsError."""
+    if not isinstance(backoff, Backoff | None):
+        what = f"a {type(backoff).__name__} is no Backoff"
+        raise SettingsError("backoff", what, hint="backoff=Backoff(first_s=60, attempts=5)")
+    return backoff or Backoff()
+
+
 def for_as_long(ms: int, bounds: tuple[int, int] = AGAIN_MS) -> int:
     """Put off for as long as something has lasted, within bounds: twice as long each time, so that it costs little."""
     least, most = bounds

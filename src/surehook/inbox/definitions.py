@@ -14,7 +14,7 @@ from surehook.host.clock import SystemClock
 from surehook.host.entropy import SystemEntropy
 from surehook.inbox import document_commands, unawaited
 from surehook.inbox.anomalies import Anomalies
-from surehook.inbox.backoff import Backoff
+from surehook.inbox.backoff import Backoff, checked_backoff
 from surehook.inbox.batch_results import BatchResult
 from surehook.inbox.busy_documents import BusyDocuments
 from surehook.inbox.calls import HandlerCalls, this_task
@@ -89,7 +89,7 @@ class Definitions:
         undoing = Undoing(Handlers(rules, may_wait=may_wait))
         self.following = Following(lambda: self.identify(self.clock.now()), undoing)
         self.unheard = UnheardDefinitions(self.handlers, self.following)
-        self.backoff = backoff or Backoff()
+        self.backoff = checked_backoff(backoff)
         handler_times = HandlerTimes(self.handlers, self.clock.boot)
         self.calls = HandlerCalls(
             self.clock.boot, handler_times.took, this_task if may_wait else threading.get_ident
@@ -391,7 +391,7 @@ class Definitions:
 
 
 def _listed(sources: Iterable[Source]) -> Iterable[Source]:
-    if isinstance(sources, Source | str):
+    if isinstance(sources, Source | str) or not isinstance(sources, Iterable):
         raise SettingsError(
             "sources",
             f"a list of sources, and no {type(sources).__name__}",

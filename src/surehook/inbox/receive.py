@@ -274,5 +274,5 @@ def _millis(at: datetime | None) -> int | None:
 
 def no_source(name: str, known: Collection[str]) -> SettingsError:
     """Make the error for a source that an inbox does not define."""
-    hint = meant(name, known, "sources") if known else "there are none yet: add(source) comes first"
+    hint = meant(str(name), known, "sources") if known else "there are none yet: add(source) comes first"
     return SettingsError("source", f"this inbox has no source {name!r:.80}", hint=hint)

@@ -28,6 +28,7 @@ from surehook.inbox.operations import EventQuery, EventRow
 from surehook.inbox.receive import no_source
 from surehook.inbox.sources.source import Source
 from surehook.inbox.sql import engines
+from surehook.inbox.testing.given_values import check
 from surehook.inbox.testing.sending import Message, Sender
 from surehook.inbox.transitions import Transition
 from surehook.inbox.workflow import Workflow
@@ -96,6 +97,8 @@ class Trial:
     def __init__(
         self, url: str, definitions: Inbox | AsyncInbox | None = None, sources: Iterable[Source] = ()
     ) -> None:
+        check("definitions", definitions, (Inbox, AsyncInbox), "Trial(url, inbox), the application's own")
+        check("sources", sources, Iterable, "Trial(url, inbox, [sources.named(…)])")
         self.clock = Clock()
         self.calls: Counter[str] = Counter()
         self.effects: Counter[str] = Counter()
@@ -147,6 +150,10 @@ class Trial:
 
         Raises SettingsError for a source that is not there.
         """
+        for field, text in (("source", source), ("type", type), ("id", id), ("url", url)):
+            check(field, text, str, 'sign("stripe", "invoice.paid", id="evt_1")')
+        check("body", body, bytes, 'body=b"{…}", byte for byte; data= is written as the provider does')
+        check("headers", headers, dict, 'headers={"name": "value"}')
         sources = self.inbox.receiver.sources
         if source not in sources:
             raise no_source(source, sources)
@@ -157,6 +164,8 @@ class Trial:
 
     def send(self, message: Message) -> Reply:
         """The answer to one request: `status`, `body`, `headers`."""
+        if not isinstance(message, Message):
+            raise SettingsError("message", "what sign() has made", hint='trial.send(trial.sign("stripe", …))')
         call = message.call()
         early = self.inbox.receiver.before_body(call, len(call.body))
         return early if early is not None else self._do(self.inbox.receive(call))
