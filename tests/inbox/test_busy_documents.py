@@ -41,10 +41,14 @@ class TestWhoHasADocument:
         busy.leave(MINE, 2)
         assert called_back(busy) == [b"1", b"2", b"3"]
         assert called_back(busy) == [], "once"
-        busy.enter(OTHER, [(ONE, b"1")])
+        assert busy.enter(OTHER, [(ONE, b"4")]) == {b"4"}, "they are older, and come"
+        assert busy.enter(OTHER, [(ONE, b"1"), (ONE, b"2"), (TWO, b"3")]) == set()
+        busy.put_off([(ONE, b"4")])
         busy.leave(OTHER, 2)
         assert called_back(busy) == [b"4"]
-        assert not (busy._lines or busy._count)
+        assert busy.enter(OTHER, [(ONE, b"4")]) == set()
+        busy.leave(OTHER, 2)
+        assert not (busy._lines or busy._count or busy._called or busy._late)
 
     def test_who_is_newer_than_those_that_wait_lines_up_behind_them(self):
         busy = BusyDocuments(MOST_MS)
@@ -73,6 +77,8 @@ class TestWhoHasADocument:
         busy.called(OTHER, is_done=True)
         assert busy.is_calling
         assert called_back(busy) == [b"1"]
+        assert busy.enter(OTHER, [(ONE, b"1")]) == set()
+        busy.leave(OTHER, 64)
         busy.put_off([(ONE, b"3")])
         busy.locked(OTHER, busy.calling(OTHER))
         busy.called(OTHER, is_done=False)
@@ -121,7 +127,7 @@ class TestWhoHasADocument:
         assert (len(busy._lines), busy._count) == (WAITING_MOST, WAITING_MOST)
         assert not busy.is_waited_for(("contract", "", "doc_9"))
         busy.leave(MINE, 1)
-        assert (len(called_back(busy)), len(busy._lines), busy._count) == (WAITING_MOST, 0, 0)
+        assert (len(called_back(busy)), len(busy._called)) == (WAITING_MOST, WAITING_MOST)
 
     def test_others_line_up_behind_what_was_carried_over_until_it_comes(self):
         busy = BusyDocuments(MOST_MS)
@@ -132,11 +138,12 @@ class TestWhoHasADocument:
         assert (busy.was_carried(MINE, b"2"), busy.was_carried(OTHER, b"2")) == (True, False)
         busy.leave(OTHER, 64)
         assert called_back(busy) == [b"1"], "up to the one that comes by itself"
-        assert busy.enter(OTHER, [(ONE, b"4")]) == {b"4"}
+        assert busy.enter(OTHER, [(ONE, b"1"), (ONE, b"4")]) == {b"4"}
+        busy.leave(OTHER, 64)
+        busy.put_off([(ONE, b"4")])
         assert busy.enter(MINE, [(ONE, b"2")]) == set()
         busy.leave(MINE, 64)
         assert called_back(busy) == [b"4"]
-        assert not (busy._lines or busy._carried or busy._count)
 
     def test_what_was_carried_over_and_does_not_come_keeps_nobody_waiting(self):
         busy = BusyDocuments(MOST_MS)
@@ -145,7 +152,7 @@ class TestWhoHasADocument:
         assert called_back(busy) == []
         busy.leave(MINE, 64)
         assert called_back(busy) == [b"2", b"4"]
-        assert not (busy._lines or busy._carried or busy._count)
+        assert not busy._carried
 
     def test_what_was_carried_over_in_vain_is_put_off_as_any(self):
         busy = BusyDocuments(MOST_MS)
@@ -157,6 +164,48 @@ class TestWhoHasADocument:
         assert called_back(busy) == []
         busy.leave(OTHER, 64)
         assert called_back(busy) == [b"1"]
+
+    def test_who_is_late_in_a_batch_stands_in_its_line_until_that_is_over(self):
+        """Newer ones went before it while the transaction that put it off was committed."""
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(OTHER, [(ONE, b"1")])
+        assert busy.enter(MINE, [(ONE, b"2")]) == {b"2"}
+        busy.leave(OTHER, 64)
+        assert called_back(busy) == [], "it comes by itself"
+        assert busy.enter(OTHER, [(ONE, b"3")]) == {b"3"}
+        busy.put_off([(ONE, b"2")])
+        assert called_back(busy) == [b"2"]
+        busy.leave(MINE, 64)
+        assert busy.enter(MINE, [(ONE, b"2")]) == set()
+
+    def test_who_is_late_and_was_given_back_is_in_no_line(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(OTHER, [(ONE, b"1")])
+        busy.enter(MINE, [(ONE, b"2")])
+        busy.put_off([(ONE, b"3")])
+        busy.leave(OTHER, 64)
+        busy.leave(MINE, 64)
+        assert called_back(busy) == [b"3"]
+
+    def test_who_was_called_back_and_is_put_off_again_is_called_again(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"2")])
+        assert called_back(busy) == [b"2"]
+        busy.enter(OTHER, [(ONE, b"1")])
+        assert busy.enter(MINE, [(ONE, b"2")]) == {b"2"}
+        busy.put_off([(ONE, b"2")])
+        busy.leave(OTHER, 64)
+        assert called_back(busy) == [b"2"]
+
+    def test_who_was_called_back_and_is_another_processes_keeps_nobody_waiting(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1")])
+        assert called_back(busy) == [b"1"]
+        assert busy.enter(MINE, [(ONE, b"2")]) == {b"2"}
+        busy.put_off([(ONE, b"2")])
+        busy.passed_over(busy.calling(MINE))
+        assert called_back(busy) == [b"2"]
+        assert busy.enter(MINE, [(ONE, b"2")]) == set()
 
     def test_whoever_ends_calls_back_all_that_nobody_has(self):
         busy = BusyDocuments(MOST_MS)

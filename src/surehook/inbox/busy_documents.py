@@ -53,14 +53,17 @@ class BusyDocuments:
         # Ids of runs, in the order in which they arrived: whoever meets them does so in any.
         self._lines: dict[DocumentKey, list[bytes]] = {}
         self._count = 0
-        # Runs that wait in their lines for the next batch of their claim, by its token.
+        # Runs of the lines that come by themselves: those that are late in the batch of a token, and those for its next batch.
+        self._late: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._carried: dict[bytes, dict[bytes, DocumentKey]] = {}
+        self._called: dict[bytes, None] = {}  # runs of the lines that are due again
         self._called_back: list[WaitingRun] = []
         self._calling: dict[bytes, list[WaitingRun]] = {}  # by the token of the claim that does it
         self._locked: dict[bytes, list[WaitingRun]] = {}  # likewise, those that it could not call back
 
     def enter(self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]]) -> set[bytes]:
-        """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones."""
+        """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones. They
+        stand in their lines from now on."""
         late = set()
         with self._changing:
             before = set(self._owned.get(token, ()))
@@ -68,24 +71,23 @@ class BusyDocuments:
                 owner = self._owners.get(key, token)
                 if owner != token or (key not in before and not self._is_next(key, run)):
                     late.add(run)
+                    self._late.setdefault(token, {})[run] = key
+                    self._line_up(key, run)
                 else:
                     self._owners[key] = token
                     self._owned.setdefault(token, {})[key] = None
+                    self._leave_line(key, run)
         return late
 
     def _is_next(self, key: DocumentKey, run: bytes) -> bool:
-        """Tell whether no older run waits for a document; this one waits no longer then."""
+        """Tell whether no older run waits for a document."""
         line = self._lines.get(key)
-        if line is None:
-            return True
-        if line[0] < run:
-            return False
-        if line[0] == run:
-            self._cut(line, key, 0, 1)
-        return True
+        return line is None or line[0] >= run
 
     def _cut(self, line: list[bytes], key: DocumentKey, begin: int, end: int) -> None:
         self._count -= len(line[begin:end])
+        for run in line[begin:end]:
+            self._called.pop(run, None)
         del line[begin:end]
         if not line:
             self._lines.pop(key, None)
@@ -117,10 +119,12 @@ class BusyDocuments:
         with self._changing:
             for key, run in runs:
                 self._line_up(key, run)
-                for carried in self._carried.values():
-                    carried.pop(run, None)
+                self._called.pop(run, None)
+                for coming in (*self._late.values(), *self._carried.values()):
+                    coming.pop(run, None)
             for key in dict.fromkeys(key for key, _ in runs):
-                if key not in self._owners:
+                if key not in self._owners and (line := self._lines.get(key)):
+                    self._called.pop(line[0], None)  # once more, if it was: another process may have it
                     self._call_back(key, 1)
 
     def _line_up(self, key: DocumentKey, run: bytes) -> None:
@@ -142,15 +146,15 @@ class BusyDocuments:
         carried  runs that come with this token again, in its next batch
         """
         with self._changing:
-            owned, before = self._owned.pop(token, {}), self._carried.pop(token, {})
-            for run, key in before.items():
+            owned, came = self._owned.pop(token, {}), self._carried.pop(token, {}) | self._late.pop(token, {})
+            for run, key in came.items():
                 self._leave_line(key, run)
             for key in owned:
                 del self._owners[key]
             for key, run in carried:
                 self._line_up(key, run)
                 self._carried.setdefault(token, {})[run] = key
-            for key in dict.fromkeys((*owned, *before.values())):
+            for key in dict.fromkeys((*owned, *came.values())):
                 if key not in self._owners:
                     self._call_back(key, most)
 
@@ -161,14 +165,16 @@ class BusyDocuments:
             self._cut(line, key, place, place + 1)
 
     def _call_back(self, key: DocumentKey, most: int) -> None:
-        """Call back the first runs of a line, up to one that was carried over: that comes by itself, and calls back the next."""
+        """Call back the first runs of a line, up to one that comes by itself and calls back the next. They leave the line as they
+        take the document, so that newer ones do not go before them."""
         line = self._lines.get(key, [])
-        runs = list(takewhile(lambda run: not self._is_carried(run), line[:most]))
-        self._cut(line, key, 0, len(runs))
-        self._called_back += [WaitingRun(key, run) for run in runs]
+        runs = takewhile(lambda run: not self._comes(run), line[:most])
+        found = [WaitingRun(key, run) for run in runs if run not in self._called]
+        self._called_back += found
+        self._called.update((one.run, None) for one in found)
 
-    def _is_carried(self, run: bytes) -> bool:
-        return any(run in carried for carried in self._carried.values())
+    def _comes(self, run: bytes) -> bool:
+        return any(run in coming for coming in (*self._late.values(), *self._carried.values()))
 
     def strands(self) -> bool:
         """Call back all that wait for a document which nobody has: there may be no more workers. Tells whether there is any."""
@@ -201,7 +207,8 @@ class BusyDocuments:
     def passed_over(self, runs: Iterable[WaitingRun]) -> None:
         """Call back the next ones in the place of runs that somebody else has by now."""
         with self._changing:
-            for key, _ in runs:
+            for key, run in runs:
+                self._leave_line(key, run)
                 if key not in self._owners:
                     self._call_back(key, 1)
 
