@@ -240,6 +240,7 @@ def test_an_inbox_without_its_tables_says_how_they_are_made(
         "from surehook.inbox import Inbox, sources\n"
         "inbox = Inbox(create_engine('sqlite:///inbox.db'), [sources.named('surehook', secret='whsec_' + 'A' * 32)])\n"
     )
+    (tmp_path / "inbox.db").touch()
     monkeypatch.syspath_prepend(tmp_path)
     ran = surehook("inbox", "stats", "bare_inbox:inbox")
     assert ran.code == 1
