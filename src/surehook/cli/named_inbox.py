@@ -26,10 +26,11 @@ def ask(
 ) -> T:
     """The answer of the named inbox, which is closed then. Raises StoreError, and SettingsError for a file of SQLite that is not
     there: to look into it would make an empty one."""
-    from surehook.inbox.running import asked, missing_file
+    from surehook.inbox.running import asked
+    from surehook.inbox.sql.engines import missing_file
 
     found = inbox(place)
-    if not may_create and (path := missing_file(found)) is not None:
+    if not may_create and (path := missing_file(found.store)) is not None:
         raise SettingsError(
             "MODULE:INBOX",
             f"the database of {place} is not there: {path}",

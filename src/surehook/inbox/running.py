@@ -10,10 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import TypeVar, cast
-
-from sqlalchemy import URL
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
@@ -62,18 +59,6 @@ def _where(module: str, error: ModuleNotFoundError) -> str:
     return (
         f"{module} imports it: install it where this command runs, or run it in the application's environment"
     )
-
-
-def missing_file(inbox: Inbox | AsyncInbox) -> Path | None:
-    """Return the path of an inbox's file of SQLite that does not exist."""
-    url = getattr(getattr(inbox.store, "engine", None), "url", None)
-    if not isinstance(url, URL) or url.get_backend_name() != "sqlite":
-        return None
-    name = url.database
-    if not name or name == ":memory:" or name.startswith("file:"):
-        return None
-    path = Path(name).resolve()
-    return None if path.exists() else path
 
 
 def asked(inbox: Inbox | AsyncInbox, question: Callable[[Inbox | AsyncInbox], T | Awaitable[T]]) -> T:

@@ -6,6 +6,7 @@ import logging
 import re
 import weakref
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -188,6 +189,16 @@ def _pool(url: URL) -> dict[str, object]:
 
 def _is_in_memory(url: URL) -> bool:
     return url.database in (None, "", ":memory:")
+
+
+def missing_file(store: object) -> Path | None:
+    """Return the path of a store's file of SQLite that does not exist; where it cannot be told, None."""
+    url = getattr(getattr(store, "engine", None), "url", None)
+    if not isinstance(url, URL) or url.get_backend_name() != "sqlite" or _is_in_memory(url):
+        return None
+    name = str(url.database)
+    path = Path(name).resolve()
+    return None if name.startswith("file:") or path.exists() else path
 
 
 def _patience(url: URL, read_s: float | None) -> dict[str, object]:
