@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from surehook.core.errors import SettingsError
-from surehook.inbox.rules import within
+from surehook.inbox.rules import check_kind, within
 
 WAIT_MOST_S = 30 * 86_400.0  # longer than that nobody remembers what was waited for
 ATTEMPTS_MOST = 1_000
@@ -50,9 +50,7 @@ class Backoff(Struct, frozen=True):
 
 def checked_backoff(backoff: Backoff | None) -> Backoff:
     """Check the waits of an inbox; None: the defaults. Raises SettingsError."""
-    if not isinstance(backoff, Backoff | None):
-        what = f"a {type(backoff).__name__} is no Backoff"
-        raise SettingsError("backoff", what, hint="backoff=Backoff(first_s=60, attempts=5)")
+    check_kind("backoff", backoff, Backoff, hint="backoff=Backoff(first_s=60, attempts=5)")
     return backoff or Backoff()
 
 

@@ -109,7 +109,8 @@ class Processor:
         mine = transaction.hold([run.id for run in runs], token) if runs else set()
         todo = [self._prepare(run) for run in runs if run.id in mine]
         todo, late = self._in_turn(token, todo)
-        carried = self._carried(token, late) if may_carry and len(late) <= len(todo) else []
+        # Once: what was carried over to this batch is put off.
+        stay = may_carry and len(late) <= len(todo) and not self._were_carried(token, late)
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
         batch = DocumentBatch(
@@ -131,7 +132,7 @@ class Processor:
         finally:
             attempt.is_shared = batch.is_shared
         left = todo[begun:]
-        put_off = self._give_back(transaction, token, late[len(carried) :], left, rest)
+        put_off = self._give_back(transaction, token, [] if stay else late, left, rest)
         ended = list(batch.settled.values())
         changed = self._changed(transaction, ended)
         transaction.settle([settlement for _, settlement in ended])
@@ -153,7 +154,7 @@ class Processor:
             not_undone,
             bool(to_undo),
             put_off,
-            carried,
+            late if stay else [],
         )
 
     def _in_turn(
@@ -167,9 +168,8 @@ class Processor:
         ids = {run.id for _, run in late}
         return [one for one in todo if one.run.id not in ids], late
 
-    def _carried(self, token: bytes, late: list[tuple[DocumentKey, Run]]) -> list[tuple[DocumentKey, Run]]:
-        """Choose what is carried over to the next batch: all, unless some of it was carried over to this one."""
-        return [] if any(self.busy.was_carried(token, run.id) for _, run in late) else late
+    def _were_carried(self, token: bytes, runs: Sequence[tuple[DocumentKey, Run]]) -> bool:
+        return any(self.busy.was_carried(token, run.id) for _, run in runs)
 
     def _give_back(
         self,

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from surehook.core import instants
 from surehook.core.errors import SettingsError
+from surehook.inbox.rules import check_kind
 from surehook.ports.inbox import Transaction
 from surehook.ports.inbox_pruning import FROM_THE_START
 
@@ -98,6 +99,5 @@ class Pruner:
 
 def checked_keep(keep: Keep | None) -> Keep | None:
     """Check the retention of an inbox. Raises SettingsError."""
-    if not isinstance(keep, Keep | None):
-        raise SettingsError("keep", f"a {type(keep).__name__} is no Keep", hint="keep=Keep(bodies_days=30)")
+    check_kind("keep", keep, Keep, hint="keep=Keep(bodies_days=30)")
     return keep

@@ -88,12 +88,15 @@ def within(field: str, value: float, least: float, most: float, unit: str, *, hi
         )
 
 
+def check_kind(field: str, value: object, kind: type, *, hint: str) -> None:
+    """Check that a value is of a type, or None. Raises SettingsError."""
+    if value is not None and not isinstance(value, kind):
+        raise SettingsError(field, f"a {type(value).__name__} is no {kind.__name__}", hint=hint)
+
+
 def checked(rules: Rules | None) -> Rules:
     """Check the rules; None: the defaults. Raises SettingsError."""
-    if not isinstance(rules, Rules | None):
-        raise SettingsError(
-            "rules", f"a {type(rules).__name__} is no Rules", hint="rules=Rules(lease_ms=120_000)"
-        )
+    check_kind("rules", rules, Rules, hint="rules=Rules(lease_ms=120_000)")
     return rules or Rules()
 
 
