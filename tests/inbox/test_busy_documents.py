@@ -72,7 +72,7 @@ class TestWhoHasADocument:
     def test_whose_row_is_locked_is_called_back_by_the_next_claim(self):
         busy = BusyDocuments(MOST_MS)
         busy.put_off([(ONE, b"1"), (TWO, b"2")])
-        busy.locked(OTHER, busy.calling(OTHER)[:1])
+        busy.wait_still(OTHER, busy.calling(OTHER)[:1])
         assert not busy.is_calling
         busy.called(OTHER, is_done=True)
         assert busy.is_calling
@@ -80,7 +80,7 @@ class TestWhoHasADocument:
         assert busy.enter(OTHER, [(ONE, b"1")]) == set()
         busy.leave(OTHER, 64)
         busy.put_off([(ONE, b"3")])
-        busy.locked(OTHER, busy.calling(OTHER))
+        busy.wait_still(OTHER, busy.calling(OTHER))
         busy.called(OTHER, is_done=False)
         assert called_back(busy) == [b"3"], "once"
 
@@ -206,6 +206,37 @@ class TestWhoHasADocument:
         busy.passed_over(busy.calling(MINE))
         assert called_back(busy) == [b"2"]
         assert busy.enter(MINE, [(ONE, b"2")]) == set()
+
+    def test_all_that_others_have_by_now_are_passed_over_in_a_few_rounds(self):
+        """Each of them cost the document five seconds: the next was called already, and not looked at again."""
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(MINE, [(ONE, b"0")])
+        busy.put_off([(ONE, b"%03d" % n) for n in range(1, 401)])
+        busy.leave(MINE, 64)
+        assert len(called_back(busy)) == 64
+        assert busy.enter(MINE, [(ONE, b"999")]) == {b"999"}
+        busy.put_off([(ONE, b"999")])
+        rounds = 0
+        while (found := busy.calling(MINE)) and found != [(ONE, b"999")]:
+            rounds += 1
+            busy.passed_over(one for one in found if one.run != b"999")
+        busy.called(MINE, is_done=True)
+        assert rounds <= 9
+        assert busy.enter(MINE, [(ONE, b"999")]) == set()
+
+    def test_a_head_that_is_called_again_and_again_is_called_once(self):
+        busy = BusyDocuments(MOST_MS)
+        for n in range(100):
+            busy.put_off([(ONE, b"1"), (ONE, b"%03d" % (200 + n))])
+        assert called_back(busy) == [b"1"]
+
+    def test_what_was_carried_over_and_is_given_back_keeps_nobody_waiting(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.leave(MINE, 64, carried=[(ONE, b"1")])
+        busy.put_off([(ONE, b"2")])
+        assert called_back(busy) == []
+        busy.given_back(MINE, [b"1"])
+        assert called_back(busy) == [b"2"]
 
     def test_whoever_ends_calls_back_all_that_nobody_has(self):
         busy = BusyDocuments(MOST_MS)

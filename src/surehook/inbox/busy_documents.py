@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from surehook.host.forking import renew_in_children
@@ -57,9 +58,11 @@ class BusyDocuments:
         self._late: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._carried: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._called: dict[bytes, None] = {}  # runs of the lines that are due again
-        self._called_back: list[WaitingRun] = []
+        self._called_back: dict[WaitingRun, None] = {}
         self._calling: dict[bytes, list[WaitingRun]] = {}  # by the token of the claim that does it
-        self._locked: dict[bytes, list[WaitingRun]] = {}  # likewise, those that it could not call back
+        self._waiting: dict[
+            bytes, list[WaitingRun]
+        ] = {}  # likewise, those that the next claim is to look at again
 
     def enter(self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]]) -> set[bytes]:
         """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones. They
@@ -123,9 +126,7 @@ class BusyDocuments:
                 for coming in (*self._late.values(), *self._carried.values()):
                     coming.pop(run, None)
             for key in dict.fromkeys(key for key, _ in runs):
-                if key not in self._owners and (line := self._lines.get(key)):
-                    self._called.pop(line[0], None)  # once more, if it was: another process may have it
-                    self._call_back(key, 1)
+                self._call_again(key, 1)
 
     def _line_up(self, key: DocumentKey, run: bytes) -> None:
         line = self._lines.setdefault(key, [])
@@ -158,6 +159,15 @@ class BusyDocuments:
                 if key not in self._owners:
                     self._call_back(key, most)
 
+    def given_back(self, token: bytes, runs: Iterable[bytes]) -> None:
+        """Take runs out of their lines that this token does not have any more: anybody may come with them."""
+        with self._changing:
+            for coming in (self._late.get(token, {}), self._carried.get(token, {})):
+                for run in runs:
+                    if (key := coming.pop(run, None)) is not None:
+                        self._leave_line(key, run)
+                        self._call_again(key, 1)
+
     def _leave_line(self, key: DocumentKey, run: bytes) -> None:
         line = self._lines.get(key, [])
         place = bisect_left(line, run)
@@ -169,9 +179,17 @@ class BusyDocuments:
         take the document, so that newer ones do not go before them."""
         line = self._lines.get(key, [])
         runs = takewhile(lambda run: not self._comes(run), line[:most])
-        found = [WaitingRun(key, run) for run in runs if run not in self._called]
-        self._called_back += found
-        self._called.update((one.run, None) for one in found)
+        for run in [run for run in runs if run not in self._called]:
+            self._called[run] = None
+            self._called_back[WaitingRun(key, run)] = None
+
+    def _call_again(self, key: DocumentKey, most: int) -> None:
+        """Call back the first runs of a line whose document is free, also those that were called before: another process may have
+        them by now, or have had them."""
+        if key not in self._owners:
+            for run in self._lines.get(key, ())[:most]:
+                self._called.pop(run, None)
+            self._call_back(key, most)
 
     def _comes(self, run: bytes) -> bool:
         return any(run in coming for coming in (*self._late.values(), *self._carried.values()))
@@ -193,29 +211,32 @@ class BusyDocuments:
         if not self._called_back:
             return []
         with self._changing:
-            found = self._called_back[:CALLED_MOST]
-            del self._called_back[:CALLED_MOST]
+            found = list(islice(self._called_back, CALLED_MOST))
+            for one in found:
+                del self._called_back[one]
             self._calling.setdefault(token, []).extend(found)
         return found
 
-    def locked(self, token: bytes, runs: Sequence[WaitingRun]) -> None:
-        """Leave runs for the next claim: their rows are locked just now."""
+    def wait_still(self, token: bytes, runs: Sequence[WaitingRun]) -> None:
+        """Leave runs for the next claim to look at: nobody has had them yet."""
         if runs:
             with self._changing:
-                self._locked.setdefault(token, []).extend(runs)
+                self._waiting.setdefault(token, []).extend(runs)
 
     def passed_over(self, runs: Iterable[WaitingRun]) -> None:
-        """Call back the next ones in the place of runs that somebody else has by now."""
+        """Call back the next ones in the place of runs that somebody else has by now: twice as many, as those may be gone too."""
         with self._changing:
+            gone = Counter[DocumentKey]()
             for key, run in runs:
                 self._leave_line(key, run)
-                if key not in self._owners:
-                    self._call_back(key, 1)
+                gone[key] += 1
+            for key, count in gone.items():
+                self._call_again(key, 2 * count)
 
     def called(self, token: bytes, *, is_done: bool) -> None:
         """Note that the transaction of a claim has called back what it took, or that this did not stand."""
         if token not in self._calling:
             return
         with self._changing:
-            runs, locked = self._calling.pop(token, []), self._locked.pop(token, [])
-            self._called_back += locked if is_done else runs
+            runs, waiting = self._calling.pop(token, []), self._waiting.pop(token, [])
+            self._called_back |= dict.fromkeys(waiting if is_done else runs)

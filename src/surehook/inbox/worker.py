@@ -160,6 +160,8 @@ class Worker:
             has_claimed = True
         finally:
             transactions.busy.called(token, is_done=has_claimed)
+            if not has_claimed:
+                self._owe_carried()
         runs = carried.with_claimed(claimed.runs)
         if not runs and not claimed.waking:
             yield from self._pruning(idle=True)
@@ -194,6 +196,7 @@ class Worker:
             if split.first or split.busy:
                 yield self._store.run(transactions.give_back_work(split, token))
                 transactions.busy.put_off(split.busy)
+                transactions.busy.given_back(token, [run.id for run in split.first])
                 self.in_progress = InProgress(token, split.runs)
             if not split.runs:
                 self._portion.shared(len(runs), 0, time.enough_for)

@@ -107,9 +107,9 @@ class WorkerTransactions:
             back = self.busy.calling(token)
             if not back:
                 return
-            called, locked = transaction.call_back([one.run for one in back], now=self.now())
-            self.busy.locked(token, [one for one in back if one.run in locked])
-            self.busy.passed_over(one for one in back if one.run not in called and one.run not in locked)
+            called, waiting = transaction.call_back([one.run for one in back], now=self.now())
+            self.busy.wait_still(token, [one for one in back if one.run in waiting])
+            self.busy.passed_over(one for one in back if one.run not in called and one.run not in waiting)
 
     def call_back_work(self, token: bytes) -> Callable[[Transaction], None]:
         """Let runs be due at once that were put off, in a transaction of its own."""

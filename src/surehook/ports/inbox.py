@@ -229,8 +229,8 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         ...
 
     def call_back(self, runs: Sequence[bytes], *, now: int) -> tuple[Collection[bytes], Collection[bytes]]:
-        """Let runs be due at once that are put off; returns them, and those that are put off still, but locked just now. The
-        others somebody has, or has had, by now."""
+        """Let runs be due at once that are put off; returns them, and those that nobody has had yet: locked just now, or due
+        since they were called before. The others somebody has, or has had, by now."""
         ...
 
     def settle(self, settlements: Sequence[Settlement]) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     Text,
+    and_,
     any_,
     bindparam,
     case,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    or_,
     select,
     update,
 )
@@ -97,7 +99,8 @@ class _OfRuns:
         self.release = update(runs).where(*still).ordered_values(*_untried(None, _place()))
         self.put_off = update(runs).where(*still).ordered_values(*_untried(PUT_OFF, bindparam("until")))
         put_off = select(runs.c.id).where(theirs, runs.c.lease == PUT_OFF)
-        self.put_off_now = put_off
+        due = (runs.c.lease.is_(None), runs.c.due_at <= bindparam("now"))
+        self.in_line = select(runs.c.id).where(theirs, or_(runs.c.lease == PUT_OFF, and_(*due)))
         self.waiting = put_off.order_by(runs.c.id).with_for_update(skip_locked=True)
         self.call_back = update(runs).where(theirs).values(lease=None, due_at=_place())
         mine = select(runs.c.id).where(*still)
@@ -217,8 +220,8 @@ def call_back(
     called = set(found)
     if len(called) == len(ids):
         return called, ()
-    # InnoDB locks rows that a claim only looks at, so a locked one may be nobody's.
-    still = {bytes(run) for (run,) in connection.execute(of_runs.put_off_now, {"ids": given})}
+    # InnoDB locks rows that a claim only looks at, so a locked one may be nobody's; nor is one that is due since it was called.
+    still = {bytes(run) for (run,) in connection.execute(of_runs.in_line, {"ids": given, "now": now})}
     return called, still - called
 
 
