@@ -59,10 +59,9 @@ class BusyDocuments:
         self._carried: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._called: dict[bytes, None] = {}  # runs of the lines that are due again
         self._called_back: dict[WaitingRun, None] = {}
-        self._calling: dict[bytes, list[WaitingRun]] = {}  # by the token of the claim that does it
-        self._waiting: dict[
-            bytes, list[WaitingRun]
-        ] = {}  # likewise, those that the next claim is to look at again
+        # By the token of the claim that does it; and those that the next one is to look at again.
+        self._calling: dict[bytes, list[WaitingRun]] = {}
+        self._waiting: dict[bytes, list[WaitingRun]] = {}
 
     def enter(self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]]) -> set[bytes]:
         """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones. They
