@@ -6,12 +6,13 @@ import random
 
 import pytest
 
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, Rules
 from surehook.inbox.workflow import Fields, Order, Table
-from tests.inbox.test_leaving import EACH_SECOND, failing, lines
+from tests.inbox.test_leaving import EACH_SECOND, claimed, failing, given_back, lines
 
 LAST = 30
 COUNT = 4
+FORGOTTEN = 3 + COUNT + 2 * COUNT  # COUNT wait in the line, twice as many are kept in mind beside it
 SKIP = {"mode": "buffer", "wait_s": 900.0, "then": "skip"}
 STRICT = {"mode": "strict"}
 MODES = pytest.mark.parametrize("order", [SKIP, STRICT], ids=["skip", "strict"])
@@ -148,3 +149,54 @@ def test_one_that_loses_its_place_in_the_batch_in_which_it_got_it_is_tried_again
         names(range(2, 2 + COUNT))
     )
     assert set(states.values()) == {("held", "early"), ("accepted", "line_full")}
+
+
+class TestWhatIsClaimedIsInTime:
+    """There was no room for an event, and no place in mind for it either: another process has it, and the next waits for it."""
+
+    @pytest.fixture(params=[SKIP, STRICT], ids=["skip", "strict"])
+    def house(self, houses, request):
+        house = followed(houses, {**request.param, "wait_s": 30.0}, rules=Rules(batch=1))
+        house.on()
+        tell(house, 1, *range(3, FORGOTTEN + 1))
+        house.work()
+        house.clock.passes(2)
+        return house
+
+    def come(self, house):
+        """Another process has the one that is forgotten; what came before it goes on, and the next one waits for it."""
+        *others, forgotten = sorted(claimed(house, b"e" * 16), key=lambda run: run.event_id)
+        assert forgotten.event_id == names([FORGOTTEN])[0]
+        given_back(house, others, b"e" * 16)
+        tell(house, 2)
+        works(house, 5)
+        assert house.effects() == names(range(1, FORGOTTEN))
+        tell(house, FORGOTTEN + 1)
+        house.work()
+        return [forgotten]
+
+    def test_as_long_as_its_lease_lasts(self, house):
+        elsewhere = self.come(house)
+        house.clock.passes(31)
+        house.work()
+        assert house.effects() == names(range(1, FORGOTTEN)), "it may come still"
+        given_back(house, elsewhere, b"e" * 16)
+        house.work()
+        assert house.effects() == names(range(1, FORGOTTEN + 2)), lines(house)
+
+    def test_when_its_lease_lapsed_long_ago_as_well(self, house):
+        self.come(house)
+        house.clock.passes(50)
+        for number in range(4):
+            house.receive(f"other_{number}", "plain", document="doc_2")
+        house.clock.passes(3_600)
+        house.work()
+        assert [one for one in house.effects() if one.startswith("evt")] == names(range(1, FORGOTTEN + 2))
+
+    @pytest.mark.parametrize("house", [SKIP], indirect=True)
+    def test_but_a_look_at_those_for_which_there_is_no_room_holds_up_no_time_that_passes(self, house):
+        """The place before them is given up, though each moment another worker has one of them in hand."""
+        house.clock.passes(29)
+        assert claimed(house, b"e" * 16)
+        house.work()
+        assert house.effects() == names([1, *range(3, 3 + COUNT)]), lines(house)

@@ -15,7 +15,7 @@ import surehook.inbox
 from surehook.inbox import Inbox, rejections, sources, step_ends, undoing
 from surehook.inbox.answers import CODES
 from surehook.inbox.workflow import SIGNING
-from surehook.ports.inbox import UNHANDLED
+from surehook.ports.inbox import LINE_FULL, UNHANDLED
 from surehook.verify import sign
 from tests.docs.pages import examples, first_column, section
 from tests.inbox.house import SECRET, call, message, partner
@@ -171,7 +171,7 @@ def test_every_code_of_a_run_is_in_the_table():
         *step_ends.ENDS,
         undoing.UNDO_FAILED,
         step_ends.WAITED_TOO_LONG,
-        step_ends.LINE_FULL,
+        LINE_FULL,
         step_ends.TURN_CAME,
         rejections.NO_DOCUMENT,
         *UNHANDLED,

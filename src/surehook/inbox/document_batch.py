@@ -43,10 +43,10 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Ignore, Refuse
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
-from surehook.inbox.step_ends import LINE_FULL, StepEnds
+from surehook.inbox.step_ends import StepEnds
 from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import Settlement, StepRow, StoreError, Transaction
+from surehook.ports.inbox import LINE_FULL, Settlement, StepRow, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")

@@ -11,14 +11,13 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handler
 from surehook.inbox.result_policy import Called, ResultPolicy
 from surehook.inbox.workflow import Workflow
-from surehook.ports.inbox import Settlement, Transaction
+from surehook.ports.inbox import LINE_FULL, Settlement, Transaction
 from surehook.ports.inbox_runs import Run, State
 
 # For an event that came early to a document whose line is full, or of which something is to be undone first.
 LATER_MS = (1_000, 60_000)
 # A rule that is a code as well: these are replayed once what was missing has come.
 WAITED_TOO_LONG = "waited_too_long"
-LINE_FULL = "line_full"
 TURN_CAME = "turn_came"  # of an event that had waited, and is processed by itself now
 
 # What a verdict that moves nothing makes of a run.

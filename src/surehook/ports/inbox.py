@@ -30,6 +30,7 @@ _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 
 NO_HANDLER = "no_handler"
 UNKNOWN_SOURCE = "unknown_source"
+LINE_FULL = "line_full"  # why a run waits that was not tried: its document has no room
 UNHANDLED = (NO_HANDLER, UNKNOWN_SOURCE)  # why a run is parked until the code here is changed
 
 

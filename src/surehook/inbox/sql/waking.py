@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Executable, bindparam, func, select, union_al
 from surehook.inbox.sql.bulk import update_rows
 from surehook.inbox.sql.keyed import Keyed
 from surehook.inbox.sql.tables import documents, runs
+from surehook.ports.inbox import LINE_FULL
 from surehook.ports.inbox_runs import DocumentKey
 
 TYPES = 100  # of one statement: SQLite takes 500 parts of a union
@@ -59,7 +60,10 @@ _FIRST_OF = (
 _LEASED = ("wake_at",)
 # The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
 # process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
+# One for which there was no room has not failed. But there may be thousands of those, and each look at them takes a lease: what
+# counts is that a lease lasts, as where its process has ended.
 LOOKS = 100_000
+LASTS_MS = 1_000
 _WAITS_SINCE = (
     select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
 )
@@ -68,7 +72,7 @@ _BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(
     runs.c.due_at <= bindparam("until"),
     runs.c.lease != bindparam("token"),
     runs.c.number == 0,
-    runs.c.error_code.is_(None),
+    runs.c.error_code.is_(None) | ((runs.c.error_code == LINE_FULL) & (runs.c.due_at <= bindparam("lasts"))),
 )
 _due = (
     select(runs.c.accepted_at, runs.c.lease, runs.c.number, runs.c.error_code)
@@ -78,7 +82,9 @@ _due = (
     .subquery()
 )
 _LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(
-    _due.c.lease.is_not(None), _due.c.number == 0, _due.c.error_code.is_(None)
+    _due.c.lease.is_not(None),
+    _due.c.number == 0,
+    _due.c.error_code.is_(None) | (_due.c.error_code == LINE_FULL),
 )
 
 
@@ -110,8 +116,9 @@ def leased(
     if not found:
         return {}
     bounds = {"since": now - lease_ms, "until": now + lease_ms}
+    lasts = bounds["until"] - LASTS_MS
     begun = (
-        connection.execute(_BEGUN_SINCE, {**bounds, "token": token}).scalar(),
+        connection.execute(_BEGUN_SINCE, {**bounds, "lasts": lasts, "token": token}).scalar(),
         connection.execute(_LAPSED_SINCE, bounds).scalar(),
     )
     before = min((int(one) for one in begun if one is not None), default=now)
