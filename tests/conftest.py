@@ -102,9 +102,11 @@ def _own_garbage() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def planted_copy(tmp_path_factory: pytest.TempPathFactory) -> PlantedCopy:
+def planted_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlantedCopy]:
     """A copy of the sources to plant bugs in, for one test at a time."""
-    return PlantedCopy(tmp_path_factory.mktemp("planted"))
+    copy = PlantedCopy(tmp_path_factory.mktemp("planted"))
+    yield copy
+    copy.close()
 
 
 @pytest.fixture(scope="session")

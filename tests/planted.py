@@ -1,18 +1,27 @@
 """A copy of the sources in which bugs are planted, one after the other, and hunted by processes of their own.
 
 Python compiles a module once for each path. A copy for each bug would be compiled whole each time, which costs more than most
-hunts; in one copy only what was changed is.
+hunts; in one copy only what was changed is. And libraries are loaded once, in a process that becomes all those that hunt.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from lab import ROOT
+
+# What both kinds of hunts load before they come to the copy.
+LIBRARIES = (
+    "alembic.command", "anyio.pytest_plugin", "asyncio", "cryptography.x509", "hypothesis", "msgspec.json", "pytest",
+    "pytest_asyncio.plugin", "sqlalchemy.dialects.sqlite", "sqlalchemy.ext.asyncio", "xdist.plugin",
+)  # fmt: skip
 
 
 class PlantedCopy:
@@ -25,6 +34,12 @@ class PlantedCopy:
             shutil.copytree(
                 ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "records")
             )
+        warm = [sys.executable, str(Path(__file__).with_name("warm.py")), *LIBRARIES]
+        self._warm = subprocess.Popen(warm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def close(self) -> None:
+        """End the process that becomes others."""
+        self._warm.communicate()
 
     @contextmanager
     def changed(self, texts: Mapping[str, str]) -> Iterator[None]:
@@ -45,6 +60,17 @@ class PlantedCopy:
         path.write_text(text)
         os.utime(path, (before.st_atime, before.st_mtime - self._changes))
 
-    def environment(self) -> dict[str, str]:
-        """The environment of a process that imports from here."""
-        return os.environ | {"PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}"}
+    def run(self, code: str, *arguments: str, folder: Path, seconds: int) -> subprocess.CompletedProcess[str]:
+        """Run a process that imports from here, as `python -c code arguments` would in a folder."""
+        assert self._warm.stdin is not None and self._warm.stdout is not None
+        out, err = self.folder / "out", self.folder / "err"
+        environment = os.environ | {"PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}"}
+        asked = {
+            "code": code, "arguments": arguments, "folder": str(folder), "seconds": seconds,
+            "out": str(out), "err": str(err), "environment": environment,
+        }  # fmt: skip
+        self._warm.stdin.write(f"{json.dumps(asked)}\n")
+        self._warm.stdin.flush()
+        status = int(self._warm.stdout.readline())
+        assert status >= 0, f"ended by signal {-status}, of {seconds} seconds:\n{err.read_text()[-2_000:]}"
+        return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())

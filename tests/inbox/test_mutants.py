@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from lab import ROOT
 from tests.planted import PlantedCopy
 
-TESTS_S = 120.0  # one test in a fresh process, on a busy machine
+TESTS_S = 120  # one test in a process of its own, on a busy machine
+PYTEST = "import pytest, sys; raise SystemExit(pytest.main(sys.argv[1:]))"
 
 # file, the line as it is, the line with the bug, the test that finds it
 PLANTED = {
@@ -121,7 +119,7 @@ PLANTED = {
         "test_leaving.py::TestWhatCameInTime::test_is_in_time_though_it_is_processed_later",
     ),
     "a document goes on before what another worker has": (
-        "sql/waking.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"token\": token}).scalar(),", "",
+        "sql/waking.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"lasts\": lasts, \"token\": token}).scalar(),", "",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
     ),
     "a document goes on before what a process had that ended long ago": (
@@ -222,19 +220,11 @@ PLANTED = {
 def found(copy: PlantedCopy, test: str) -> bool:
     """Whether a test fails with the product of this copy, on SQLite with blocking handlers."""
     name = test.rpartition("::")[2]
-    command = [
-        sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:schemathesis", f"tests/inbox/{test}",
+    arguments = [
+        "-q", "-x", "-p", "no:schemathesis", "-W", "ignore::pytest.PytestAssertRewriteWarning", f"tests/inbox/{test}",
         "-k", f"{name} and sqlite and sync and not async",
     ]  # fmt: skip
-    ended = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=copy.environment(),
-        capture_output=True,
-        text=True,
-        timeout=TESTS_S,
-        check=False,
-    )
+    ended = copy.run(PYTEST, *arguments, folder=ROOT, seconds=TESTS_S)
     assert ended.returncode in (0, 1), ended.stdout[-3_000:]
     return ended.returncode == 1
 

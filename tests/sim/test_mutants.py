@@ -22,7 +22,7 @@ def test_a_planted_bug_fits_the_sources(mutant: Mutant):
 
 
 @pytest.mark.parametrize("name", ["inbox-answered-before-commit", "inbox-no-dedupe"])
-def test_a_planted_bug_of_the_inbox_is_found_by_the_worlds_up_to_the_one_that_found_it_last(
+def test_a_planted_bug_of_the_inbox_is_found_by_the_worlds_up_to_its_hint(
     name: str, planted_copy: PlantedCopy
 ):
     (mutant,) = (one for one in MUTANTS if one.name == name)
