@@ -71,6 +71,8 @@ class PlantedCopy:
         }  # fmt: skip
         self._warm.stdin.write(f"{json.dumps(asked)}\n")
         self._warm.stdin.flush()
-        status = int(self._warm.stdout.readline())
+        told = self._warm.stdout.readline()
+        assert told, "the process that becomes others has ended: what it said stands above"
+        status = int(told)
         assert status >= 0, f"ended by signal {-status}, of {seconds} seconds:\n{err.read_text()[-2_000:]}"
         return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())

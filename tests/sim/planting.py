@@ -1,10 +1,11 @@
 """Plant a bug: apply a patch of `mutants/` to a copy of the sources, and hunt it with worlds in a process of its own.
 
-The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many
-processes it needs, whether it needs a broker, and a world that finds it, which is tried first. Worlds change with the package, so
-that is a hint and no more: where it fails, the hunt goes through all of them. `make mutants` hunts without hints and writes down the
-first that finds it, all or those that `ONLY` names; another that finds it in a tenth of the time is the better hint. Hunks are found by their lines, not their numbers, so that the sources may move under them. Files are named from
-the package's folder, or from the checkout where they begin with `lab/`.
+The patches are unified diffs with comment lines on top: what is wrong, on which ledger it lives, how many processes it
+needs, whether it needs a broker, and a world that finds it, which is tried first. Worlds change with the package, so that is
+a hint and no more: where it fails, the hunt goes through all of them. `make mutants` hunts without hints and writes down the
+first that finds it, all or those that `ONLY` names; another that finds it in a tenth of the time is the better hint. Hunks
+are found by their lines, not their numbers, so that the sources may move under them. Files are named from the package's
+folder, or from the checkout where they begin with `lab/`.
 """
 
 from __future__ import annotations

@@ -60,9 +60,9 @@ _FIRST_OF = (
 _LEASED = ("wake_at",)
 # The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
 # process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
-# One for which there was no room has not failed. But there may be thousands of those, and each look at them takes a lease: what
-# counts is that a lease lasts, as where its process has ended.
 LOOKS = 100_000
+# One for which there was no room has not failed. But there may be thousands of those, and each look at them takes a lease: it
+# counts once its lease has lasted for so long, as where its process has ended.
 LASTS_MS = 1_000
 _WAITS_SINCE = (
     select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
