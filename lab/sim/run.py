@@ -96,7 +96,7 @@ def _on_ledger(options: swarm.Options, ledger: Storage, tail: int) -> Report:
 
 
 def _both_halves(seed: int | str, tail: int) -> Report:
-    from lab.sim.inbox.plan import draw  # SQLAlchemy is loaded only by worlds that have an inbox
+    from lab.sim.inbox.draw import draw  # SQLAlchemy is loaded only by worlds that have an inbox
     from lab.sim.inbox.world import InboxWorld
 
     options, plan = draw(seed)

@@ -6,10 +6,17 @@ import pytest
 from sqlalchemy import text
 
 from surehook.core import effects
-from surehook.inbox.busy_documents import CALLED_MOST, EACH_MS, PUT_OFF_MS, WAITING_MOST, BusyDocuments
+from surehook.inbox.busy_documents import (
+    CALLED_MOST,
+    EACH_MS,
+    PUT_OFF_MS,
+    WAITING_MOST,
+    BusyDocuments,
+    WaitingRun,
+)
 from surehook.inbox.sql import engines
 from surehook.inbox.worker_transactions import BUSY_S
-from surehook.ports.inbox import StoreUnavailable
+from surehook.ports.inbox import StoreError, StoreUnavailable
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_documents import BUFFER, STRICT, followed, state, story, table
 
@@ -48,7 +55,7 @@ class TestWhoHasADocument:
         assert called_back(busy) == [b"4"]
         assert busy.enter(OTHER, [(ONE, b"4")]) == set()
         busy.leave(OTHER, 2)
-        assert not (busy._lines or busy._count or busy._called or busy._late)
+        assert not (busy._lines or busy._standing or busy._called or busy._late)
 
     def test_who_is_newer_than_those_that_wait_lines_up_behind_them(self):
         busy = BusyDocuments(MOST_MS)
@@ -124,7 +131,7 @@ class TestWhoHasADocument:
             key = ("contract", "", f"doc_{n}")
             busy.enter(MINE, [(key, b"0")])
             busy.put_off([(key, b"%d" % n)])
-        assert (len(busy._lines), busy._count) == (WAITING_MOST, WAITING_MOST)
+        assert (len(busy._lines), len(busy._standing)) == (WAITING_MOST, WAITING_MOST)
         assert not busy.is_waited_for(("contract", "", "doc_9"))
         busy.leave(MINE, 1)
         assert (len(called_back(busy)), len(busy._called)) == (WAITING_MOST, WAITING_MOST)
@@ -151,8 +158,10 @@ class TestWhoHasADocument:
         busy.put_off([(ONE, b"2"), (ONE, b"4")])
         assert called_back(busy) == []
         busy.leave(MINE, 64)
-        assert called_back(busy) == [b"2", b"4"]
         assert not busy._carried
+        assert called_back(busy) == [b"1", b"2", b"3", b"4"], "whether they are done is looked at"
+        busy.passed_over([WaitingRun(ONE, b"1"), WaitingRun(ONE, b"3")])
+        assert busy.enter(MINE, [(ONE, b"2"), (ONE, b"4")]) == set()
 
     def test_what_was_carried_over_in_vain_is_put_off_as_any(self):
         busy = BusyDocuments(MOST_MS)
@@ -178,14 +187,66 @@ class TestWhoHasADocument:
         busy.leave(MINE, 64)
         assert busy.enter(MINE, [(ONE, b"2")]) == set()
 
-    def test_who_is_late_and_was_given_back_is_in_no_line(self):
+    def test_who_is_late_keeps_its_place_if_nobody_hears_that_it_was_put_off(self):
+        """Its worker was cancelled as that was committed, or it was given back."""
         busy = BusyDocuments(MOST_MS)
         busy.enter(OTHER, [(ONE, b"1")])
         busy.enter(MINE, [(ONE, b"2")])
         busy.put_off([(ONE, b"3")])
         busy.leave(OTHER, 64)
         busy.leave(MINE, 64)
-        assert called_back(busy) == [b"3"]
+        assert called_back(busy) == [b"2", b"3"]
+        assert busy.enter(MINE, [(ONE, b"3")]) == {b"3"}
+
+    def test_who_was_tried_before_waits_for_nobody(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.enter(OTHER, [(ONE, b"1")])
+        assert busy.enter(MINE, [(ONE, b"2"), (ONE, b"3")], tried={b"2"}) == {b"3"}
+        assert list(busy._standing) == [b"3"]
+        assert busy.is_anothers(ONE, MINE)
+
+    def test_who_is_claimed_stands_in_its_line_until_it_takes_its_document(self):
+        """It looked like another process's as its claim was committed, and newer ones went before it."""
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1"), (ONE, b"2")])
+        assert called_back(busy) == [b"1"]
+        found = [WaitingRun(ONE, b"1")]
+        busy.claimed(MINE, [b"1", b"9"])
+        assert busy.enter(OTHER, [(ONE, b"3")]) == {b"3"}
+        busy.put_off([(ONE, b"3")])
+        assert called_back(busy) == []
+        busy.passed_over(found)
+        busy.look_again()
+        assert called_back(busy) == [], "somebody looked at it before"
+        assert busy.enter(MINE, [(ONE, b"1")]) == set()
+        busy.leave(MINE, 64)
+        assert called_back(busy) == [b"2", b"3"]
+
+    def test_a_claim_that_does_not_stand_has_nothing(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1")])
+        assert called_back(busy) == [b"1"]
+        busy.claimed(MINE, [b"1"])
+        busy.called(MINE, is_done=False)
+        assert not busy._late
+        assert busy.enter(OTHER, [(ONE, b"1")]) == set()
+
+    def test_heads_that_were_called_and_did_not_come_are_looked_at_again(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(ONE, b"1"), (ONE, b"2"), (TWO, b"3")])
+        assert called_back(busy) == [b"1", b"3"]
+        busy.enter(OTHER, [(TWO, b"3")])
+        busy.look_again()
+        assert called_back(busy) == [b"1"]
+        busy.passed_over([WaitingRun(ONE, b"1")])
+        assert called_back(busy) == [b"2"]
+
+    def test_no_more_heads_are_looked_at_than_in_one_statement(self):
+        busy = BusyDocuments(MOST_MS)
+        busy.put_off([(("contract", "", f"doc_{n}"), b"%05d" % n) for n in range(2 * CALLED_MOST)])
+        assert len(called_back(busy)) == 2 * CALLED_MOST
+        busy.look_again()
+        assert len(called_back(busy)) == CALLED_MOST
 
     def test_who_was_called_back_and_is_put_off_again_is_called_again(self):
         busy = BusyDocuments(MOST_MS)
@@ -236,6 +297,8 @@ class TestWhoHasADocument:
         busy.put_off([(ONE, b"2")])
         assert called_back(busy) == []
         busy.given_back(MINE, [b"1"])
+        assert called_back(busy) == [b"1"], "somebody comes with it, or it is done"
+        busy.passed_over([WaitingRun(ONE, b"1")])
         assert called_back(busy) == [b"2"]
 
     def test_whoever_ends_calls_back_all_that_nobody_has(self):
@@ -494,6 +557,71 @@ def test_a_run_whose_row_is_locked_stays_in_its_line(houses):
     engine.dispose()
     house.work()
     assert house.effects() == ["doc_1-1"]
+
+
+def test_newer_ones_stay_behind_what_a_worker_has_claimed_and_not_begun(houses):
+    """Whoever was put off behind it had it looked at, and it had left its line for that."""
+    house = followed(houses, {"mode": "free"})
+    heard = house.on()
+    busy, steps = house.inbox.transactions.busy, house.inbox.transactions
+    had_by_another(house)
+    received(house, 1, 2)
+    house.work()
+    is_free(house, 1)
+    claimed = house.do(house.inbox.store.run(steps.claim_work(MINE)))
+    busy.called(MINE, is_done=True)
+    received(house, 4)
+    house.work()
+    assert heard == []
+    steps.report(house.do(house.inbox.store.run(steps.process_work(claimed.runs, MINE))))
+    busy.leave(MINE, 64)
+    house.work()
+    assert [event.id for event in heard] == ["doc_1-1", "doc_1-2", "doc_1-4"]
+
+
+def test_what_another_process_has_done_keeps_the_others_of_its_line_for_a_moment(houses):
+    """They stood until they were due by themselves: nobody was told that the first one was done."""
+    house = followed(houses)
+    house.on()
+    had_by_another(house)
+    received(house, 1, 2)
+    house.work()
+    is_free(house, 1)
+    house.do(house.inbox.store.run(house.inbox.transactions.call_back_work(OTHER)))
+    house.inbox.transactions.busy.called(OTHER, is_done=True)
+    another_process_works(house)
+    assert house.effects() == ["doc_1-1"]
+    assert house.turn(house.inbox.worker()) == pytest.approx(BUSY_S)
+    house.work()
+    assert house.effects() == ["doc_1-1", "doc_1-2"], "no time has passed"
+
+
+def test_what_cannot_be_given_back_beside_a_slow_one_is_given_back_with_it(houses, monkeypatch):
+    house = followed(houses)
+    house.on()
+    (handler,) = house.inbox.handlers._all
+    house.inbox.transactions.handler_times.took(handler, 1.0)
+    for n in (1, 2, 3, 4):
+        received(house, 1, document=f"doc_{n}")
+    had_by_another(house)
+    worker = house.inbox.worker()
+    worker._portion.shared(64, 0, 64)
+
+    def refused(split, token):
+        def work(transaction):
+            raise StoreError("refused")
+
+        return work
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.inbox.transactions, "give_back_work", refused)
+        with pytest.raises(StoreError, match="refused"):
+            house.turn(worker)
+    assert (house.effects(), leased(house)) == ([], 0)
+    is_free(house)
+    house.work()
+    assert len(house.effects()) == 4
+    assert {one.attempts for one in house.events()} == {1}
 
 
 def test_the_last_worker_leaves_no_line_behind(houses):

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from surehook.inbox import Backoff, Rules
+from surehook.inbox.sql.waking import TRIED_MOST
 from surehook.inbox.workflow import Fields, Order, Table
 from tests.inbox.test_leaving import EACH_SECOND, claimed, failing, given_back, lines
 
@@ -184,6 +185,36 @@ class TestWhatIsClaimedIsInTime:
         house.work()
         assert house.effects() == names(range(1, FORGOTTEN + 2)), lines(house)
 
+    def test_from_the_first_moment_of_its_lease(self, house):
+        """It came in time however long no worker was there, and somebody has it since."""
+        given_back(house, self.come(house), b"e" * 16)
+        house.clock.passes(40)
+        again = claimed(house, b"s" * 16)
+        assert [run.event_id for run in again] == names([FORGOTTEN])
+        house.clock.passes(0.2)
+        house.work()
+        assert house.effects() == names(range(1, FORGOTTEN)), "it may come still"
+        given_back(house, again, b"s" * 16)
+        house.work()
+        assert house.effects() == names(range(1, FORGOTTEN + 2)), lines(house)
+
+    def test_and_it_keeps_its_place_as_it_is_given_back(self, house):
+        forgotten = self.come(house)
+        came = house.sql("select accepted_at from surehook_inbox_runs where error_code = 'line_full'")
+        given_back(house, forgotten, b"e" * 16)
+        assert house.sql("select due_at from surehook_inbox_runs where error_code = 'line_full'") == came
+
+    @pytest.mark.parametrize("house", [SKIP], indirect=True)
+    def test_and_other_documents_go_on_beside_it(self, house):
+        """Where its document is slow, the waits of all others were held up."""
+        self.come(house)
+        house.receive("other_1", "steps.1", document="doc_2", n=1)
+        house.receive("other_3", "steps.3", document="doc_2", n=3)
+        house.work()
+        house.clock.passes(31)
+        house.work()
+        assert house.effects() == [*names(range(1, FORGOTTEN)), "other_1", "other_3"]
+
     def test_when_its_lease_lapsed_long_ago_as_well(self, house):
         self.come(house)
         house.clock.passes(50)
@@ -200,3 +231,27 @@ class TestWhatIsClaimedIsInTime:
         assert claimed(house, b"e" * 16)
         house.work()
         assert house.effects() == names([1, *range(3, 3 + COUNT)]), lines(house)
+
+
+class TestMoreThanCanBeAskedAbout:
+    @pytest.fixture(params=[("sqlite", "sync")], ids="-".join)
+    def ground(self, request, ground_of):
+        return ground_of(*request.param)
+
+    def test_no_time_passes_beside_them(self, houses):
+        """Each of them may be the one that a document waits for."""
+        house = followed(houses, {**SKIP, "wait_s": 30.0})
+        house.on()
+        tell(house, 1, 3)
+        for number in range(TRIED_MOST + COUNT + 1):
+            house.receive(f"other_{number:04}", "steps.9", document="doc_2", n=number + 2)
+        house.work()
+        house.clock.passes(29)
+        elsewhere = claimed(house, b"e" * 16, limit=TRIED_MOST + 1)
+        house.work()
+        house.clock.passes(2)
+        house.work()
+        assert house.effects() == names([1])
+        given_back(house, elsewhere[:1], b"e" * 16)
+        house.work()
+        assert names([3])[0] in house.effects()

@@ -206,15 +206,19 @@ class TestWhatCameInTime:
         house.work()
         assert house.effects() == ["evt_1", "evt_2", "evt_3"]
 
-    def test_another_event_of_the_document_ends_no_wait(self, houses):
-        """One worker had the later one first; the other is still to be handed in."""
+    @pytest.mark.parametrize(
+        "theirs", [{}, {"lease_ms": 120_000}, {"ahead_ms": 500}, {"ahead_ms": -20_000}], ids=str
+    )
+    def test_another_event_of_the_document_ends_no_wait(self, houses, theirs):
+        """One worker had the later one first; the other is still to be handed in. It may be another process's, with a longer lease
+        or a clock of its own."""
         house = followed(houses, BUFFER)
         house.on()
         tell(house, 1, 3)
         house.work()
         house.clock.passes(30)
         tell(house, 2)
-        elsewhere = claimed(house, b"e" * 16)
+        elsewhere = claimed(house, b"e" * 16, **theirs)
         house.clock.passes(31)
         tell(house, 5)
         house.work()
@@ -236,6 +240,41 @@ class TestWhatCameInTime:
         for number in range(4):
             house.receive(f"other_{number}", "plain", document="doc_2")
         house.clock.passes(3_600)
+        house.work()
+        assert [one for one in house.effects() if one.startswith("evt")] == ["evt_1", "evt_2", "evt_3"]
+
+    def failed_once(self, houses, **options):
+        """An event that failed, and for which the next one waits longer than it may: no worker was there."""
+        order = {"mode": "strict", "wait_s": 60.0}
+        house = followed(houses, order, backoff=Backoff(first_s=1, factor=1, jitter=0), **options)
+        house.on(failing("evt_2"))
+        tell(house, 1, 3)
+        house.work()
+        tell(house, 2)
+        house.work()
+        assert ended(house)["evt_2"] == ("accepted", 1)
+        house.clock.passes(130)
+        return house
+
+    def test_one_that_failed_is_waited_for_while_it_is_tried_again(self, houses):
+        house = self.failed_once(houses)
+        elsewhere = claimed(house, b"e" * 16)
+        assert [run.event_id for run in elsewhere] == ["evt_2"]
+        house.clock.passes(0.2)
+        house.work()
+        assert house.effects() == ["evt_1"], "the other worker is about to handle it"
+        given_back(house, elsewhere, b"e" * 16)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_2", "evt_3"]
+
+    @pytest.mark.parametrize("away_s", [61, 3_600])
+    def test_so_it_is_where_its_process_has_ended(self, houses, away_s):
+        house = self.failed_once(houses, rules=Rules(batch=1))
+        claimed(house, b"e" * 16)
+        house.clock.passes(30)
+        for number in range(4):
+            house.receive(f"other_{number}", "plain", document="doc_2")
+        house.clock.passes(away_s - 30)
         house.work()
         assert [one for one in house.effects() if one.startswith("evt")] == ["evt_1", "evt_2", "evt_3"]
 
@@ -272,13 +311,10 @@ def refuse(monkeypatch, house, name, times=99):
     return seen
 
 
-def claimed(house, token):
+def claimed(house, token, *, limit=100, lease_ms=60_000, ahead_ms=0):
     """What another worker has claimed for the first time."""
-    return house.do(
-        house.inbox.store.run(
-            lambda transaction: transaction.claim(now=house.clock.at, lease_ms=60_000, token=token, limit=100)
-        )
-    )
+    bounds = {"now": house.clock.at + ahead_ms, "lease_ms": lease_ms, "token": token, "limit": limit}
+    return house.do(house.inbox.store.run(lambda transaction: transaction.claim(**bounds)))
 
 
 def given_back(house, runs, token):

@@ -119,11 +119,31 @@ PLANTED = {
         "test_leaving.py::TestWhatCameInTime::test_is_in_time_though_it_is_processed_later",
     ),
     "a document goes on before what another worker has": (
-        "sql/waking.py", "connection.execute(_BEGUN_SINCE, {**bounds, \"lasts\": lasts, \"token\": token}).scalar(),", "",
+        "sql/waking.py", "for one in (begun, lapsed)", "for one in (lapsed,)",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
     ),
+    "a document goes on before what another process has for longer": (
+        "sql/waking.py", "now + LEASES * lease_ms", "now + lease_ms",
+        "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
+    ),
+    "a document goes on before what somebody looks at": (
+        "tried_again.py", "return may_come_first(", "return bool(",
+        "test_full_lines.py::TestWhatIsClaimedIsInTime::test_from_the_first_moment_of_its_lease",
+    ),
+    "a document goes on before what failed once and its process had": (
+        "sql/waking.py", "_due.c.lease.is_not(None), _due.c.number == 0", "_due.c.lease.is_not(None), _due.c.number < 0",
+        "test_leaving.py::TestWhatCameInTime::test_so_it_is_where_its_process_has_ended",
+    ),
+    "a document that is held up keeps all others from going on": (
+        "worker_transactions.py", "limit=most + HELD_UP_MOST", "limit=most",
+        "test_full_lines.py::TestWhatIsClaimedIsInTime::test_and_other_documents_go_on_beside_it",
+    ),
+    "what is claimed has left its line": (
+        "busy_documents.py", "self._late.setdefault(token, {})[run] = key\n\n    def enter(", "pass\n\n    def enter(",
+        "test_busy_documents.py::test_newer_ones_stay_behind_what_a_worker_has_claimed_and_not_begun",
+    ),
     "a document goes on before what a process had that ended long ago": (
-        "sql/waking.py", "connection.execute(_LAPSED_SINCE, bounds).scalar(),", "",
+        "sql/waking.py", "for one in (begun, lapsed)", "for one in (begun,)",
         "test_leaving.py::TestWhatCameInTime::test_what_a_process_had_that_ended_long_ago_is_in_time",
     ),
     "an event keeps no place as its transaction is refused": (
@@ -179,7 +199,7 @@ PLANTED = {
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_handler_that_ends_its_process",
     ),
     "a document that cannot go on is tried at once again": (
-        "sql/waking.py", "[(now + lease_ms, *key) for key in instants]", "[]",
+        "sql/waking.py", "[(until, *key) for key in keys]", "[]",
         "test_leaving.py::TestADocumentThatCannotGoOn::test_is_one_workers_until_its_lease_lapses",
     ),
     "ids of two sources are one": (

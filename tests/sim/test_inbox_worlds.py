@@ -10,7 +10,8 @@ import pytest
 
 from lab.__main__ import run as command
 from lab.sim.campaign import MUST_FIRE_INBOX, campaign
-from lab.sim.inbox import plan
+from lab.sim.inbox.draw import draw
+from lab.sim.inbox.plan import FAULTS
 from lab.sim.run import run
 from tests.budget import every
 
@@ -45,8 +46,8 @@ def test_a_seed_repeats_exactly_in_another_process():
 
 
 def test_every_fault_and_every_order_is_in_some_world():
-    plans = [plan.draw(seed)[1] for seed in range(400)]
-    assert {fault for one in plans for fault in one.faults} == set(plan.FAULTS)
+    plans = [draw(seed)[1] for seed in range(400)]
+    assert {fault for one in plans for fault in one.faults} == set(FAULTS)
     assert {(one.order.mode, one.order.then, one.patient) for one in plans} == {
         ("strict", "refuse", True),
         ("strict", "refuse", False),

@@ -15,6 +15,7 @@ from lab.sim.inbox.store import SimStore
 from lab.sim.trace import Trace
 from surehook.inbox import AsyncInbox, Ignore, Later, Refuse, sources
 from surehook.inbox.event import Event
+from surehook.inbox.rules import Rules
 from surehook.inbox.sources import Field, Source
 from surehook.inbox.workflow import SIGNING, Workflow
 from surehook.ports.clock import Clock
@@ -83,6 +84,7 @@ class Application:
         self,
         plan: Plan,
         source: Source,
+        rules: Rules,
         store: SimStore,
         tempers: Tempers,
         clock: Clock,
@@ -92,7 +94,7 @@ class Application:
         self.failed = asyncio.Event()
         self.failure: str | None = None
         self.inbox = AsyncInbox(
-            store, [source], clock=clock, entropy=entropy, rules=plan.rules, backoff=plan.backoff
+            store, [source], clock=clock, entropy=entropy, rules=rules, backoff=plan.backoff
         )
         self.open = True
         self._asgi = self.inbox.asgi()

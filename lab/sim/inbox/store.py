@@ -155,7 +155,9 @@ class _Watched:
             self.calls += 1
             self._moment(f"call {name}")
             result = method(*args, **named)
-            self.found = self.found or (name in ("claim", "waking") and bool(result))
+            self.found = self.found or (
+                (name == "claim" and bool(result)) or (name == "lease_documents" and bool(args[0]))
+            )
             return result
 
         return call

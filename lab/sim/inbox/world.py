@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from lab.sim.clock import EPOCH_MS, SimClock
 from lab.sim.entropy import SimEntropy
 from lab.sim.inbox.application import Application, Tempers, source_of
@@ -28,9 +30,12 @@ from surehook.core import ids, signature
 from surehook.core.envelope import EventIn
 from surehook.core.errors import LedgerError, Problem
 from surehook.delivery.loading import read_all
+from surehook.inbox.rules import Rules
+from surehook.inbox.sql.tables import LEASES
 
 DELIVER_S = 1_500.0  # after the sender's calm, for what it had given up or put off for days
 PROCESS_S = 1_000.0  # after that, for the inbox: a clock that was set back makes it wait that long at most
+LONG_LEASE_SHARE = 0.5
 SENDER_ROUNDS_S = 20.0
 STRICT_ROUNDS = 3  # in which moves are still rejected
 PATIENCE_S = 60.0  # until people do something although not all is quiet: it may wait for just that
@@ -126,7 +131,15 @@ class InboxWorld(World):
         )
         entropy = SimEntropy(self.seed.stream(f"entropy {process.name}"))
         source = source_of(self.secrets_known, self.versions_known)
-        return Application(self.plan, source, store, self.tempers, machine.clock, entropy, self.trace)
+        parts = (store, self.tempers, machine.clock, entropy, self.trace)
+        return Application(self.plan, source, self._rules(process), *parts)
+
+    def _rules(self, process: Process) -> Rules:
+        """The rules of a process: where there are several, one may be of another version, whose leases are longer."""
+        rules, chance = self.plan.rules, self.seed.stream(f"lease {process.name}")
+        if len(self.inboxes) > 1 and chance.random() < LONG_LEASE_SHARE:
+            return structs.replace(rules, lease_ms=LEASES * rules.lease_ms)
+        return rules
 
     async def _inbox_gone(self, machine: Machine, process: Process, power: bool) -> None:
         self.network.cut(process, power=power)

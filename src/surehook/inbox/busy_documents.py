@@ -15,7 +15,7 @@ back may have ended, and the document be another process's. A run of the line th
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, takewhile
@@ -53,8 +53,8 @@ class BusyDocuments:
         self._owned: dict[bytes, dict[DocumentKey, None]] = {}  # in their order
         # Ids of runs, in the order in which they arrived: whoever meets them does so in any.
         self._lines: dict[DocumentKey, list[bytes]] = {}
-        self._count = 0
-        # Runs of the lines that come by themselves: those that are late in the batch of a token, and those for its next batch.
+        self._standing: dict[bytes, DocumentKey] = {}  # all runs of the lines
+        # Runs of the lines that come by themselves: those in the batch of a token, and those for its next batch.
         self._late: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._carried: dict[bytes, dict[bytes, DocumentKey]] = {}
         self._called: dict[bytes, None] = {}  # runs of the lines that are due again
@@ -63,36 +63,42 @@ class BusyDocuments:
         self._calling: dict[bytes, list[WaitingRun]] = {}
         self._waiting: dict[bytes, list[WaitingRun]] = {}
 
-    def enter(self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]]) -> set[bytes]:
+    def claimed(self, token: bytes, runs: Iterable[bytes]) -> None:
+        """Note which runs of a claim stand in a line, before it is committed: others that look at them then know who has them."""
+        if not self._standing:
+            return
+        with self._changing:
+            for run in runs:
+                if (key := self._standing.get(run)) is not None:
+                    self._late.setdefault(token, {})[run] = key
+
+    def enter(
+        self, token: bytes, runs: Iterable[tuple[DocumentKey, bytes]], *, tried: Collection[bytes] = ()
+    ) -> set[bytes]:
         """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones. They
-        stand in their lines from now on."""
+        stand in their lines from now on.
+
+        tried  those of them that do not wait
+        """
         late = set()
         with self._changing:
             before = set(self._owned.get(token, ()))
             for key, run in runs:
                 owner = self._owners.get(key, token)
-                if owner != token or (key not in before and not self._is_next(key, run)):
+                if owner == token and (key in before or self._is_next(key, run)):
+                    self._owners[key] = token
+                    self._owned.setdefault(token, {})[key] = None
+                    self._leave_line(run)
+                elif run not in tried:
                     late.add(run)
                     self._late.setdefault(token, {})[run] = key
                     self._line_up(key, run)
-                else:
-                    self._owners[key] = token
-                    self._owned.setdefault(token, {})[key] = None
-                    self._leave_line(key, run)
         return late
 
     def _is_next(self, key: DocumentKey, run: bytes) -> bool:
         """Tell whether no older run waits for a document."""
         line = self._lines.get(key)
         return line is None or line[0] >= run
-
-    def _cut(self, line: list[bytes], key: DocumentKey, begin: int, end: int) -> None:
-        self._count -= len(line[begin:end])
-        for run in line[begin:end]:
-            self._called.pop(run, None)
-        del line[begin:end]
-        if not line:
-            self._lines.pop(key, None)
 
     def was_carried(self, token: bytes, run: bytes) -> bool:
         """Tell whether a run was carried over to this batch."""
@@ -128,17 +134,12 @@ class BusyDocuments:
                 self._call_again(key, 1)
 
     def _line_up(self, key: DocumentKey, run: bytes) -> None:
-        line = self._lines.setdefault(key, [])
-        place = bisect_left(line, run)
-        if line[place : place + 1] != [run]:
-            line.insert(place, run)
-            self._count += 1
-        if self._count > WAITING_MOST:
-            self._forget_newest()
-
-    def _forget_newest(self) -> None:
-        key, line = next(iter(self._lines.items()))
-        self._cut(line, key, len(line) - 1, len(line))
+        if run in self._standing:
+            return
+        self._standing[run] = key
+        insort(self._lines.setdefault(key, []), run)
+        if len(self._standing) > WAITING_MOST:
+            self._leave_line(next(iter(self._lines.values()))[-1])
 
     def leave(self, token: bytes, most: int, *, carried: Iterable[tuple[DocumentKey, bytes]] = ()) -> None:
         """Give up all documents of a token, and call back as many runs of each as a worker does at a time.
@@ -147,8 +148,8 @@ class BusyDocuments:
         """
         with self._changing:
             owned, came = self._owned.pop(token, {}), self._carried.pop(token, {}) | self._late.pop(token, {})
-            for run, key in came.items():
-                self._leave_line(key, run)
+            for run in came:  # whatever became of it: that is looked at as it is called back
+                self._called.pop(run, None)
             for key in owned:
                 del self._owners[key]
             for key, run in carried:
@@ -159,19 +160,22 @@ class BusyDocuments:
                     self._call_back(key, most)
 
     def given_back(self, token: bytes, runs: Iterable[bytes]) -> None:
-        """Take runs out of their lines that this token does not have any more: anybody may come with them."""
+        """Note that this token does not have runs any more: anybody may come with them."""
         with self._changing:
             for coming in (self._late.get(token, {}), self._carried.get(token, {})):
                 for run in runs:
                     if (key := coming.pop(run, None)) is not None:
-                        self._leave_line(key, run)
                         self._call_again(key, 1)
 
-    def _leave_line(self, key: DocumentKey, run: bytes) -> None:
-        line = self._lines.get(key, [])
-        place = bisect_left(line, run)
-        if line[place : place + 1] == [run]:
-            self._cut(line, key, place, place + 1)
+    def _leave_line(self, run: bytes) -> None:
+        key = self._standing.pop(run, None)
+        if key is None:
+            return
+        self._called.pop(run, None)
+        line = self._lines[key]
+        del line[bisect_left(line, run)]
+        if not line:
+            del self._lines[key]
 
     def _call_back(self, key: DocumentKey, most: int) -> None:
         """Call back the first runs of a line, up to one that comes by itself and calls back the next. They leave the line as they
@@ -192,6 +196,19 @@ class BusyDocuments:
 
     def _comes(self, run: bytes) -> bool:
         return any(run in coming for coming in (*self._late.values(), *self._carried.values()))
+
+    def look_again(self) -> None:
+        """Look again at the first runs of lines whose documents nobody here has: another process may have done them by now."""
+        if not self._called:
+            return
+        with self._changing:
+            standing = (
+                key
+                for key, line in self._lines.items()
+                if key not in self._owners and line[0] in self._called and not self._comes(line[0])
+            )
+            for key in list(islice(standing, CALLED_MOST)):
+                self._call_again(key, 1)
 
     def strands(self) -> bool:
         """Call back all that wait for a document which nobody has: there may be no more workers. Tells whether there is any."""
@@ -227,15 +244,19 @@ class BusyDocuments:
         with self._changing:
             gone = Counter[DocumentKey]()
             for key, run in runs:
-                self._leave_line(key, run)
-                gone[key] += 1
+                # Else a worker of this process has it, or has had it since.
+                if run in self._called and not self._comes(run):
+                    self._leave_line(run)
+                    gone[key] += 1
             for key, count in gone.items():
                 self._call_again(key, 2 * count)
 
     def called(self, token: bytes, *, is_done: bool) -> None:
-        """Note that the transaction of a claim has called back what it took, or that this did not stand."""
-        if token not in self._calling:
+        """Note that a claim is committed with what it called back, or that it is not."""
+        if token not in self._calling and (is_done or token not in self._late):
             return
         with self._changing:
+            if not is_done:
+                self._late.pop(token, None)
             runs, waiting = self._calling.pop(token, []), self._waiting.pop(token, [])
             self._called_back |= dict.fromkeys(waiting if is_done else runs)

@@ -163,10 +163,10 @@ class Processor:
         """Take the documents of a batch. Returns the runs that are handled now, and those that are not: another worker of this
         process has their document."""
         found = [(one.key, one.run) for one in todo if one.key is not None]
-        waiting = self.busy.enter(token, [(key, run.id) for key, run in found])
-        late = [(key, run) for key, run in found if run.id in waiting and _may_line_up(run)]
-        ids = {run.id for _, run in late}
-        return [one for one in todo if one.run.id not in ids], late
+        tried = {run.id for _, run in found if not _may_line_up(run)}
+        waiting = self.busy.enter(token, [(key, run.id) for key, run in found], tried=tried)
+        late = [(key, run) for key, run in found if run.id in waiting]
+        return [one for one in todo if one.run.id not in waiting], late
 
     def _were_carried(self, token: bytes, runs: Sequence[tuple[DocumentKey, Run]]) -> bool:
         return any(self.busy.was_carried(token, run.id) for _, run in runs)
@@ -207,11 +207,12 @@ class Processor:
         documents, or for its own."""
         first, busy = None, list[tuple[DocumentKey, bytes]]()
         for run in runs:
-            key = self._located(run).key
+            key = self.located(run).key
             if key is None:
                 first = first or run
             elif first is None:
-                if self.busy.enter(token, [(key, run.id)]) and _may_line_up(run):
+                tried = () if _may_line_up(run) else (run.id,)
+                if self.busy.enter(token, [(key, run.id)], tried=tried):
                     busy.append((key, run.id))
                 else:
                     first = run
@@ -221,7 +222,7 @@ class Processor:
 
     def is_elsewhere(self, run: Run, token: bytes) -> bool:
         """Tell whether another worker of this process is at work on a run's document."""
-        key = self._located(run).key
+        key = self.located(run).key
         return key is not None and self.busy.is_anothers(key, token)
 
     def fail(self, transaction: Transaction, run: Run, token: bytes, error: Exception) -> BatchResult:
@@ -317,10 +318,10 @@ class Processor:
     def _prepare(self, run: Run) -> PreparedRun:
         policy = self._policy
         if run.attempts > 1 and run.attempts > policy.attempts(run):  # the last ones ended with their process
-            return structs.replace(self._located(run), ended=policy.exhausted(run))
-        return self._located(run)
+            return structs.replace(self.located(run), ended=policy.exhausted(run))
+        return self.located(run)
 
-    def _located(self, run: Run) -> PreparedRun:
+    def located(self, run: Run) -> PreparedRun:
         """Read the event of a run, and find its document."""
         policy, event = self._policy, self.read_or_end(run)
         if isinstance(event, Settlement):

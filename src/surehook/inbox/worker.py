@@ -191,10 +191,12 @@ class Worker:
         if not runs:
             return True
         split, attempt = transactions.split(runs, token), BatchAttempt()
+        is_divided = not (split.first or split.busy)
         time = transactions.time(lambda: self.is_stopping)
         try:
-            if split.first or split.busy:
+            if not is_divided:
                 yield self._store.run(transactions.give_back_work(split, token))
+                is_divided = True
                 transactions.busy.put_off(split.busy)
                 transactions.busy.given_back(token, [run.id for run in split.first])
                 self.in_progress = InProgress(token, split.runs)
@@ -215,7 +217,7 @@ class Worker:
             error = self._failure(caught, attempt.is_begun)
             if self._is_lost(error):
                 raise
-            if isinstance(error, StoreUnavailable) and not attempt.is_begun:
+            if not is_divided or (isinstance(error, StoreUnavailable) and not attempt.is_begun):
                 yield from self._give_back(runs, token)
                 raise
             if isinstance(error, Contended):

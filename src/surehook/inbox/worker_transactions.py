@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -13,12 +12,15 @@ from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.process import Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
+from surehook.inbox.tried_again import TriedAgain
 from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 CARRYING = 8  # batches that a lease is enough for, where runs are carried over to another one
 ROUNDS = 16  # in which a claim calls back others in the place of those that somebody has by now
+HELD_UP_MS = 1_000  # until the next look at a document that waits for an event which somebody tries again
+HELD_UP_MOST = 64  # such documents beside those of a batch, in one look
 BUSY_S = 0.1  # until the next look at what others have locked
 
 
@@ -65,6 +67,7 @@ class WorkerTransactions:
         """`look(transaction)` does a worker's chores beside claiming, and tells whether more is due by that."""
         self.processor = processor
         self.busy = processor.busy
+        self._tried_again = TriedAgain(processor.located, now)
         self.rules = rules
         self.handler_times = handler_times
         self.now = now
@@ -81,25 +84,38 @@ class WorkerTransactions:
         def work(transaction: Transaction) -> Claimed:
             self._check_tables(transaction)
             self._call_back(transaction, token)
-            rules = self.rules
-            most = rules.batch if limit is None else limit
-            bounds: Any = {"lease_ms": rules.lease_ms, "token": token, "limit": most}
-            runs = transaction.claim(now=self.now(), **bounds)
-            # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
-            waking = transaction.waking(
-                types=self.processor.follows,
-                now=self.now(),
-                lease_ms=rules.lease_ms,
-                token=token,
-                limit=rules.batch,
-            )
+            most = self.rules.batch if limit is None else limit
+            runs = self._claim(transaction, token, most)
+            waking = self._waking(transaction, token)
             if self.look(transaction) and not runs:
-                runs = transaction.claim(now=self.now(), **bounds)
+                runs = self._claim(transaction, token, most)
+            if not runs:
+                self.busy.look_again()
             return Claimed(
                 runs, waking, None if runs or waking else transaction.next_due(self.processor.follows)
             )
 
         return work
+
+    def _claim(self, transaction: Transaction, token: bytes, most: int) -> list[Run]:
+        runs = transaction.claim(now=self.now(), lease_ms=self.rules.lease_ms, token=token, limit=most)
+        self.busy.claimed(token, [run.id for run in runs])
+        return runs
+
+    def _waking(self, transaction: Transaction, token: bytes) -> dict[DocumentKey, int]:
+        """Lease documents for which time has passed; returns them with the instants at which it had."""
+        # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
+        types, now, lease_ms = self.processor.follows, self.now(), self.rules.lease_ms
+        most = self.rules.batch
+        due = transaction.due_documents(
+            types=types, now=now, lease_ms=lease_ms, token=token, limit=most + HELD_UP_MOST
+        )
+        held_up = self._tried_again.held_up(transaction, due)
+        # They were due for longest, and would soon be all that a look finds.
+        transaction.lease_documents(held_up, until=now + HELD_UP_MS)
+        free = [key for key in due.instants if key not in held_up][:most]
+        transaction.lease_documents(free, until=now + lease_ms)
+        return {key: due.instants[key] for key in free}
 
     def _call_back(self, transaction: Transaction, token: bytes) -> None:
         """Let runs be due at once that were put off for documents that are free by now."""

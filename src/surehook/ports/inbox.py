@@ -11,7 +11,7 @@ function, and where a handler is a coroutine, `Transaction.wait` waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -24,6 +24,7 @@ from surehook.ports.inbox_pruning import FROM_THE_START, PrunedPart, PrunePlace
 from surehook.ports.inbox_receipts import ReceiptTransaction
 from surehook.ports.inbox_runs import DocumentKey, Filter, Run, State
 from surehook.ports.inbox_tries import Try, TryTransaction
+from surehook.ports.inbox_waking import WakingTransaction
 
 T = TypeVar("T")
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
@@ -197,7 +198,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
     body: str
 
 
-class Transaction(ReceiptTransaction, TryTransaction, Protocol):
+class Transaction(ReceiptTransaction, TryTransaction, WakingTransaction, Protocol):
     """The inbox inside one open transaction. Every method raises StoreUnavailable when the database is away."""
 
     def only_reads(self) -> None:
@@ -301,31 +302,8 @@ class Transaction(ReceiptTransaction, TryTransaction, Protocol):
         is none, or what it did was taken back."""
         ...
 
-    def waking(
-        self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
-    ) -> dict[DocumentKey, int]:
-        """Lease documents of these types whose `wake_at` has passed: it moves to the lease's end, so one that cannot go on is not
-        tried at once, and others are. Returns them with the instants at which it was.
-
-        None for which a run may matter that came before its instant: one that is due, or that another token has, or had as its
-        process ended, and that never failed."""
-        ...
-
-    def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
-        """Give back leased documents, to wake at the instants at which they did, but for those that others have locked: their
-        leases lapse."""
-        ...
-
     def held_after(self, after: bytes, *, limit: int) -> list[HeldRun]:
         """The next runs that are held, by id, at most so many."""
-        ...
-
-    def wake(self, keys: Sequence[DocumentKey], *, now: int) -> None:
-        """Let documents wake, but for those that others have locked."""
-        ...
-
-    def unfollowed(self, types: Sequence[str], *, before: int, limit: int) -> list[tuple[str, str]]:
-        """Of each other type the document for which time passed first, if before that instant: types and ids, at most so many."""
         ...
 
     def history(

@@ -72,6 +72,7 @@ __all__ = [
     "granted",
     "is_undone",
     "leave",
+    "may_come_first",
     "put_off",
     "release",
     "wake_at",
@@ -193,6 +194,12 @@ def put_off(
     known = known or Retried(event, now, now, back_at)
     found = structs.replace(known, back_at=back_at, line_full=known.line_full and not has_failed)
     return _with_retried(table, left, found)
+
+
+def may_come_first(table: Table, document: Document, event: Arrival, now: int) -> bool:
+    """Tell whether an event that is not in the document may have its turn before one that waits there: a wait that ends sooner
+    would give it up."""
+    return Turn(table, document, now).may_come_first(event)
 
 
 def _with_retried(table: Table, document: Document, one: Retried) -> Document:

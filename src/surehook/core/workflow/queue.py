@@ -152,6 +152,14 @@ class Turn(QueueBounds):
             return event.flaw is None and not self._is_informational(event)
         return draft.next <= number <= draft.next + self.order.jump and not self._has_number(number)
 
+    def may_come_first(self, event: Arrival) -> bool:
+        """Tell whether an event that is not in the document may have its turn before one that waits there."""
+        number, draft, highest = event.sequence, self.draft, self._highest()
+        if number is None:
+            return not judge(draft, event).ahead
+        last = draft.next if highest is None else highest.event.sequence or 0
+        return draft.next <= number <= last
+
     # How an event comes in
 
     def _take(self, event: Arrival, was: Retried | None) -> Step:

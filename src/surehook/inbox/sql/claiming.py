@@ -35,7 +35,8 @@ from sqlalchemy import (
 from surehook.inbox.sql import waking
 from surehook.inbox.sql.bulk import ARRAYS, WRITTEN, byte_array
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
-from surehook.inbox.sql.tables import ATTEMPTS_MOST, ID_BYTES, events, requests, runs
+from surehook.inbox.sql.tables import ATTEMPTS_MOST, ID_BYTES, LEASES, events, requests, runs
+from surehook.ports.inbox import LINE_FULL
 from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
@@ -48,9 +49,6 @@ _COLUMNS = (
 LOADED = select(*_COLUMNS).select_from(
     runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
 )
-
-# Of ours: a process of another version may give longer ones.
-LEASES = 2
 
 # The token of runs that were put off for a document that another worker has. It is nobody's, and so is no lease that lapses; but
 # whoever lets time pass for the document sees that somebody has had the run and that it is not done.
@@ -71,8 +69,10 @@ _DUE_BOUND = _DUE.add_columns(BY_THE_WAY)
 
 def _place() -> ColumnElement[int]:
     """The place in the line of a run that was not tried. One that never failed is due since it came, whoever had it meanwhile:
-    waits of its document reckon with that. Where a retry stood is not known any more, so it is due now."""
-    return case((runs.c.error_code.is_(None), runs.c.accepted_at), else_=bindparam("now"))
+    waits of its document reckon with that; so is one that had no room. Where a retry stood is not known any more, so it is due
+    now."""
+    is_in_time = or_(runs.c.error_code.is_(None), runs.c.error_code == LINE_FULL)
+    return case((is_in_time, runs.c.accepted_at), else_=bindparam("now"))
 
 
 def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[tuple[Column[object], object], ...]:
@@ -87,12 +87,13 @@ class _OfRuns:
         self, theirs: ColumnElement[bool], given: Callable[[Sequence[bytes]], object] = list
     ) -> None:
         self.given = given
+        self.found = LOADED.where(theirs)
         self.take = (
             update(runs)
             .where(theirs)
             .values(lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE)
         )
-        self.taken = LOADED.where(theirs).order_by(runs.c.id)
+        self.taken = self.found.order_by(runs.c.id)
         # As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
         self.taken_now = self.taken.with_for_update(read=True, of=events)
         still = (theirs, runs.c.lease == bindparam("token"))
@@ -186,6 +187,11 @@ def loaded(row: Any) -> Run:
         if values[name] is not None:
             values[name] = bytes(values[name])
     return Run(**values)
+
+
+def found(connection: Connection, ids: Sequence[bytes]) -> list[Run]:
+    of_runs = _of_runs(connection)
+    return [loaded(row) for row in connection.execute(of_runs.found, {"ids": of_runs.given(ids)})]
 
 
 def hold(

@@ -48,6 +48,7 @@ CODE_CHARS = 64
 ERROR_CHARS = 2_000  # the end of a traceback says where; the rest is in the logs
 MESSAGE_CHARS = 500  # of an attempt: what it said, without where
 ATTEMPTS_MOST = 32_767  # that a SMALLINT holds; counting ends there
+LEASES = 2  # of ours: the lease of another process may last for that many
 TRIES = 20  # of one event: as many as two runs have by default, and about 20 KB
 
 metadata = MetaData()

@@ -47,6 +47,7 @@ from surehook.ports.inbox import (
 from surehook.ports.inbox_depth import Depth
 from surehook.ports.inbox_pruning import FROM_THE_START, PrunedPart, PrunePlace
 from surehook.ports.inbox_runs import DocumentKey, Filter, Run, State
+from surehook.ports.inbox_waking import DueDocuments
 
 T = TypeVar("T")
 
@@ -230,11 +231,17 @@ class SqlTransaction(ReceiptStatements, Tries):
     def effective_step(self, event: bytes) -> tuple[DocumentKey, str] | None:
         return documenting.effective(self.connection, event)
 
-    def waking(
+    def due_documents(
         self, *, types: Sequence[str], now: int, lease_ms: int, token: bytes, limit: int
-    ) -> dict[DocumentKey, int]:
+    ) -> DueDocuments:
         found = waking.due(self._unbound, types=types, now=now, limit=limit)
-        return waking.leased(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
+        return waking.free(self._unbound, found, now=now, lease_ms=lease_ms, token=token)
+
+    def lease_documents(self, keys: Collection[DocumentKey], *, until: int) -> None:
+        waking.lease(self._unbound, keys, until=until)
+
+    def runs(self, ids: Sequence[bytes]) -> list[Run]:
+        return claiming.found(self._unbound, ids)
 
     def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
         waking.wake_again(self._unbound, instants)

@@ -6,17 +6,18 @@ Types are asked for together, in one statement, and what is found is locked by i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
-from sqlalchemy import Connection, Executable, bindparam, func, select, union_all
+from sqlalchemy import Connection, Executable, bindparam, case, func, select, union_all
 
 from surehook.inbox.sql.bulk import update_rows
 from surehook.inbox.sql.keyed import Keyed
-from surehook.inbox.sql.tables import documents, runs
-from surehook.ports.inbox import LINE_FULL
+from surehook.inbox.sql.tables import LEASES, documents, runs
 from surehook.ports.inbox_runs import DocumentKey
+from surehook.ports.inbox_waking import DueDocuments
 
+NONE_DUE = DueDocuments({}, {})
 TYPES = 100  # of one statement: SQLite takes 500 parts of a union
 TYPES_MOST = 10_000  # that are looked at for those that nobody follows
 
@@ -58,34 +59,38 @@ _FIRST_OF = (
 )
 
 _LEASED = ("wake_at",)
-# The first run that is due; and of those that never failed, the first that somebody has, and the first that somebody had whose
-# process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
+# The first run that is due; of those that were not tried before, the first that somebody has; and the first that somebody had and
+# whose process ended long ago: it is due since its lease lapsed, so behind others that came later. A look ends after LOOKS rows.
 LOOKS = 100_000
-# One for which there was no room has not failed. But there may be thousands of those, and each look at them takes a lease: it
-# counts once its lease has lasted for so long, as where its process has ended.
-LASTS_MS = 1_000
+# Those that failed, or had no room, are tried again and again, and there may be thousands of them: who asks is told which ones
+# somebody has, and finds out whether they matter. No time passes beside more than that.
+TRIED_MOST = 1_000
 _WAITS_SINCE = (
     select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
 )
-_BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(
+_IN_HAND = (
     runs.c.due_at > bindparam("since"),
     runs.c.due_at <= bindparam("until"),
     runs.c.lease != bindparam("token"),
     runs.c.number == 0,
-    runs.c.error_code.is_(None) | ((runs.c.error_code == LINE_FULL) & (runs.c.due_at <= bindparam("lasts"))),
+)
+_BEGUN_SINCE = select(
+    func.min(case((runs.c.error_code.is_(None), runs.c.accepted_at))),
+    func.min(case((runs.c.error_code.is_not(None), runs.c.accepted_at))),
+).where(*_IN_HAND)
+_TRIED = (
+    select(runs.c.id, runs.c.accepted_at)
+    .where(*_IN_HAND, runs.c.error_code.is_not(None), runs.c.accepted_at < bindparam("before"))
+    .limit(TRIED_MOST + 1)
 )
 _due = (
-    select(runs.c.accepted_at, runs.c.lease, runs.c.number, runs.c.error_code)
+    select(runs.c.accepted_at, runs.c.lease, runs.c.number)
     .where(runs.c.due_at <= bindparam("since"))
     .order_by(runs.c.due_at, runs.c.id)
     .limit(LOOKS)
     .subquery()
 )
-_LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(
-    _due.c.lease.is_not(None),
-    _due.c.number == 0,
-    _due.c.error_code.is_(None) | (_due.c.error_code == LINE_FULL),
-)
+_LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(_due.c.lease.is_not(None), _due.c.number == 0)
 
 
 def due(
@@ -102,29 +107,36 @@ def due(
     return sorted(locked, key=lambda one: one[1])
 
 
-def leased(
+def free(
     connection: Connection,
     found: Sequence[tuple[DocumentKey, int]],
     *,
     now: int,
     lease_ms: int,
     token: bytes,
-) -> dict[DocumentKey, int]:
-    """Lease those for which no run matters that came before their instants; returns them with these."""
+) -> DueDocuments:
+    """Choose those for which no run matters that came before their instants, as far as is known here."""
     waits_since = connection.execute(_WAITS_SINCE, {"now": now}).scalar() if found else None
     found = [one for one in found if waits_since is None or one[1] <= waits_since]
     if not found:
-        return {}
-    bounds = {"since": now - lease_ms, "until": now + lease_ms}
-    lasts = bounds["until"] - LASTS_MS
-    begun = (
-        connection.execute(_BEGUN_SINCE, {**bounds, "lasts": lasts, "token": token}).scalar(),
-        connection.execute(_LAPSED_SINCE, bounds).scalar(),
-    )
-    before = min((int(one) for one in begun if one is not None), default=now)
-    instants = {key: wake_at for key, wake_at in found if wake_at <= before}
-    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(now + lease_ms, *key) for key in instants])
-    return instants
+        return NONE_DUE
+    # Leases of another process may end later than one of ours would, as long as a claim takes none of them for lapsed.
+    bounds = {"since": now - lease_ms, "until": now + LEASES * lease_ms, "token": token}
+    begun, tried = connection.execute(_BEGUN_SINCE, bounds).one()
+    lapsed = connection.execute(_LAPSED_SINCE, {"since": bounds["since"]}).scalar()
+    first = min((int(one) for one in (begun, lapsed) if one is not None), default=now)
+    instants = {key: wake_at for key, wake_at in found if wake_at <= first}
+    before = max(instants.values(), default=0)
+    if tried is None or tried >= before:
+        return DueDocuments(instants, {})
+    came = connection.execute(_TRIED, {**bounds, "before": before}).all()
+    if len(came) > TRIED_MOST:
+        return NONE_DUE
+    return DueDocuments(instants, {bytes(run): int(accepted_at) for run, accepted_at in came})
+
+
+def lease(connection: Connection, keys: Collection[DocumentKey], *, until: int) -> None:
+    update_rows(connection, documents, _LEASED, _KEY_NAMES, [(until, *key) for key in keys])
 
 
 def wake_again(connection: Connection, instants: Mapping[DocumentKey, int]) -> None:
