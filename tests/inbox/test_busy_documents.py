@@ -229,6 +229,7 @@ class TestWhoHasADocument:
         busy.claimed(MINE, [b"1"])
         busy.called(MINE, is_done=False)
         assert not busy._late
+        assert called_back(busy) == [b"1"], "unless it does: that is not known"
         assert busy.enter(OTHER, [(ONE, b"1")]) == set()
 
     def test_heads_that_were_called_and_did_not_come_are_looked_at_again(self):

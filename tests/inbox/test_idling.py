@@ -63,7 +63,7 @@ def claimed(house):
 
     return [
         claim,
-        lambda transaction: steps.process_work([], TOKEN, [("signing", "", "doc_1")])(transaction),
+        lambda transaction: steps.process_work([], TOKEN, {("signing", "", "doc_1"): None})(transaction),
         lambda transaction: steps.fail_work(run[0], TOKEN, RuntimeError("in vain"))(transaction),
         lambda transaction: steps.release_work([run[0].id], TOKEN)(transaction),
         lambda transaction: transaction.take_up([run[0].id], now=NOW),

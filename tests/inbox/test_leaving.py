@@ -10,11 +10,12 @@ import os
 from collections import Counter
 
 import pytest
+from msgspec import structs
 
 from surehook.inbox import Backoff, Rules
-from surehook.inbox.workflow import parse_table, render_table
+from surehook.inbox.workflow import Workflow, parse_table, render_table
 from surehook.ports.inbox import Contended
-from tests.inbox.house import House, message, partner, partner_named
+from tests.inbox.house import House, known_as_quick, message, partner, partner_named
 from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
 from tests.inbox.test_ways_out import lines
 
@@ -207,7 +208,9 @@ class TestWhatCameInTime:
         assert house.effects() == ["evt_1", "evt_2", "evt_3"]
 
     @pytest.mark.parametrize(
-        "theirs", [{}, {"lease_ms": 120_000}, {"ahead_ms": 500}, {"ahead_ms": -20_000}], ids=str
+        "theirs",
+        [{}, {"lease_ms": 120_000, "ahead_ms": 5_000}, {"ahead_ms": 500}, {"ahead_ms": -20_000}],
+        ids=str,
     )
     def test_another_event_of_the_document_ends_no_wait(self, houses, theirs):
         """One worker had the later one first; the other is still to be handed in. It may be another process's, with a longer lease
@@ -263,6 +266,93 @@ class TestWhatCameInTime:
         house.clock.passes(0.2)
         house.work()
         assert house.effects() == ["evt_1"], "the other worker is about to handle it"
+        given_back(house, elsewhere, b"e" * 16)
+        house.work()
+        assert house.effects() == ["evt_1", "evt_2", "evt_3"]
+
+    def test_is_in_time_for_whoever_was_frozen_past_its_lease(self, houses):
+        """Its run was taken over; and it had leased the document, too."""
+        house = followed(houses, BUFFER)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(59.9)
+        tell(house, 2)
+        house.clock.passes(0.2)
+        steps = house.inbox.transactions
+        frozen = house.do(house.inbox.store.run(steps.claim_work(b"f" * 16)))
+        assert ([run.event_id for run in frozen.runs], len(frozen.waking)) == (["evt_2"], 1)
+        house.clock.passes(61)
+        assert claimed(house, b"e" * 16)
+        done = house.do(house.inbox.store.run(steps.process_work(frozen.runs, b"f" * 16)))
+        assert not done.is_all
+        leases = dict.fromkeys(frozen.waking, frozen.leased_until)
+        house.do(house.inbox.store.run(steps.process_work((), b"", leases)))
+        assert house.states() == {"evt_1": "finalized", "evt_2": "accepted", "evt_3": "held"}
+
+    @pytest.mark.parametrize("ground", [("sqlite", "sync")], ids="-".join, indirect=True)
+    def test_is_in_time_where_it_is_put_off_as_its_batch_is_done_run_by_run(self, houses, monkeypatch):
+        house = followed(houses, BUFFER)
+        house.on()
+        known_as_quick(house.inbox)
+        tell(house, 1, 3)
+        house.work()
+        house.clock.passes(59.9)
+        house.receive("one", "document.sent", document="doc_2", n=1)
+        house.receive("two", "document.sent", document="doc_3", n=1)
+        tell(house, 2)
+        house.clock.passes(0.2)
+        house.inbox.transactions.busy.enter(b"o" * 16, [(("contract", "", "doc_1"), b"")])
+        run, calls = house.inbox.store.run, []
+
+        def refusing(work):
+            def refused(transaction):
+                work(transaction)
+                raise Contended("a commit is refused")
+
+            calls.append(work)
+            return run(refused if len(calls) == 2 else work)
+
+        worker = house.inbox.worker()
+        monkeypatch.setattr(worker, "_store", type("Refusing", (), {"run": staticmethod(refusing)}))
+        house.turn(worker)
+        assert house.effects() == ["evt_1", "one", "two"]
+        assert house.states()["evt_3"] == "held"
+
+    def test_so_it_is_once_it_is_given_back(self, houses):
+        """It is due since then, and its document knows an instant long ago."""
+        house = self.failed_once(houses, rules=Rules(batch=1))
+        elsewhere = claimed(house, b"e" * 16)
+        house.receive("other", "plain", document="doc_2")
+        house.clock.passes(0.2)
+        given_back(house, elsewhere, b"e" * 16)
+        house.work()
+        assert [one for one in house.effects() if one.startswith("evt")] == ["evt_1", "evt_2", "evt_3"]
+
+    def test_so_it_is_while_nobody_can_say_whether_its_token_is_good(self, houses):
+        """Asked within each claim, that ended them all."""
+
+        house = houses(backoff=EACH_SECOND)
+        away = []
+
+        def asked(document, token):
+            if away:
+                raise ValueError("the service is away")
+            return False
+
+        fields = structs.replace(FIELDS, token="token")
+        house.inbox.follow(Workflow(table(fields=fields, mode="strict", wait_s=60.0), is_token=asked), "*")
+        house.on(failing("evt_2"))
+        tell(house, 1, 3)
+        tell(house, 2, token="signed")
+        house.work()
+        house.clock.passes(130)
+        elsewhere = claimed(house, b"e" * 16)
+        away.append(True)
+        house.clock.passes(0.2)
+        house.work()
+        assert house.effects() == ["evt_1"]
+        away.clear()
         given_back(house, elsewhere, b"e" * 16)
         house.work()
         assert house.effects() == ["evt_1", "evt_2", "evt_3"]

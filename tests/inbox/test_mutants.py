@@ -119,11 +119,11 @@ PLANTED = {
         "test_leaving.py::TestWhatCameInTime::test_is_in_time_though_it_is_processed_later",
     ),
     "a document goes on before what another worker has": (
-        "sql/waking.py", "for one in (begun, lapsed)", "for one in (lapsed,)",
+        "sql/waking.py", 'select(literal("begun"), _NOBODY, _BEGUN_SINCE.scalar_subquery()),', "",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
     ),
     "a document goes on before what another process has for longer": (
-        "sql/waking.py", "now + LEASES * lease_ms", "now + lease_ms",
+        "sql/waking.py", "now + (LEASES + 1) * lease_ms", "now + lease_ms",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
     ),
     "a document goes on before what somebody looks at": (
@@ -138,12 +138,32 @@ PLANTED = {
         "worker_transactions.py", "limit=most + HELD_UP_MOST", "limit=most",
         "test_full_lines.py::TestWhatIsClaimedIsInTime::test_and_other_documents_go_on_beside_it",
     ),
+    "a run that changes hands is in none of two looks": (
+        "sql/waking.py", 'select(literal("due"), _NOBODY, _WAITS_SINCE.scalar_subquery()),', "",
+        "test_waking.py::TestALook::test_sees_all_runs_as_of_one_moment",
+    ),
+    "a document goes on before what failed once and was given back": (
+        "sql/waking.py", '_is_anothers | (runs.c.lease.is_(None) & (runs.c.due_at <= bindparam("now")))', "_is_anothers",
+        "test_leaving.py::TestWhatCameInTime::test_so_it_is_once_it_is_given_back",
+    ),
+    "a token is asked about within a claim": (
+        "tried_again.py", "asks=False", "asks=True",
+        "test_leaving.py::TestWhatCameInTime::test_so_it_is_while_nobody_can_say_whether_its_token_is_good",
+    ),
+    "whoever was frozen lets time pass": (
+        "standing_documents.py", "self._now() < leased_until == at", "True",
+        "test_leaving.py::TestWhatCameInTime::test_is_in_time_for_whoever_was_frozen_past_its_lease",
+    ),
+    "a batch that is done run by run was all there is": (
+        "worker.py", "is_all = is_all and done.is_all", "pass",
+        "test_leaving.py::TestWhatCameInTime::test_is_in_time_where_it_is_put_off_as_its_batch_is_done_run_by_run",
+    ),
     "what is claimed has left its line": (
         "busy_documents.py", "self._late.setdefault(token, {})[run] = key\n\n    def enter(", "pass\n\n    def enter(",
         "test_busy_documents.py::test_newer_ones_stay_behind_what_a_worker_has_claimed_and_not_begun",
     ),
     "a document goes on before what a process had that ended long ago": (
-        "sql/waking.py", "for one in (begun, lapsed)", "for one in (begun,)",
+        "sql/waking.py", 'select(literal("begun"), _NOBODY, _LAPSED_SINCE.scalar_subquery()),', "",
         "test_leaving.py::TestWhatCameInTime::test_what_a_process_had_that_ended_long_ago_is_in_time",
     ),
     "an event keeps no place as its transaction is refused": (

@@ -6,8 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import Backoff, Rules
+from surehook.inbox.sql import claiming, waking
 from tests.inbox.house import known_as_quick
-from tests.inbox.test_documents import STRICT, followed, state
+from tests.inbox.test_busy_documents import MINE, OTHER, received
+from tests.inbox.test_documents import BUFFER, STRICT, followed, state
+from tests.inbox.test_leaving import claimed
 from tests.inbox.test_undoing import undoes
 
 ONCE = "create table once (word varchar(9) unique deferrable initially deferred)"
@@ -64,6 +67,65 @@ class TestPoison:
         house.clock.passes(10)
         house.work()
         assert (state(house, "doc_2"), house.states()["doc_2-3"]) == ("signed", "finalized")
+
+
+class Meanwhile:
+    """A connection on which something is done after each of its statements: what others commit between two of them."""
+
+    def __init__(self, connection, act):
+        self._connection, self._act = connection, act
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, *statement):
+        found = self._connection.execute(*statement)
+        rows = found.all()
+        self._act(self._connection)
+        return FrozenRows(rows)
+
+
+class FrozenRows:
+    """Rows that were read before something else was done."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def all(self):
+        return self._rows
+
+    def scalar(self):
+        return self._rows[0][0] if self._rows else None
+
+
+class TestALook:
+    @pytest.fixture(params=[("sqlite", "sync")], ids="-".join)
+    def ground(self, request, ground_of):
+        return ground_of(*request.param)
+
+    def test_sees_all_runs_as_of_one_moment(self, houses, monkeypatch):
+        """What another worker gave back between two statements, on PostgreSQL, was neither due nor anybody's."""
+        house = followed(houses, BUFFER)
+        house.on()
+        for number, passes in ((1, 0), (4, 58), (2, 3)):
+            received(house, number)
+            if number != 2:
+                house.work()
+                house.clock.passes(passes)
+        elsewhere = [run.id for run in claimed(house, MINE)]
+        house.clock.passes(3)
+        free = waking.free
+
+        def meanwhile(connection, found, **bounds):
+            def given_back(connection):
+                claiming.release(connection, elsewhere, MINE, now=house.clock.at)
+
+            return free(Meanwhile(connection, given_back), found, **bounds)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(waking, "free", meanwhile)
+            looked = house.do(house.inbox.store.run(house.inbox.transactions.claim_work(OTHER)))
+        assert (looked.runs, looked.waking) == ([], {})
 
 
 def test_each_has_a_transaction_of_its_own_and_a_turn_ends_by_time(houses):

@@ -39,6 +39,11 @@ class BatchResult(Struct):
     put_off: Sequence[tuple[DocumentKey, bytes]] = ()
     carried: Sequence[tuple[DocumentKey, Run]] = ()
 
+    @property
+    def is_all(self) -> bool:
+        """True where nothing that was claimed for the batch is still to be handled, here or elsewhere."""
+        return not (self.lost or self.left or self.put_off or self.carried)
+
 
 class BatchAttempt(Struct):
     """The facts about a transaction that failed.

@@ -199,13 +199,13 @@ class BusyDocuments:
 
     def look_again(self) -> None:
         """Look again at the first runs of lines whose documents nobody here has: another process may have done them by now."""
-        if not self._called:
+        if not self._lines:
             return
         with self._changing:
             standing = (
                 key
                 for key, line in self._lines.items()
-                if key not in self._owners and line[0] in self._called and not self._comes(line[0])
+                if key not in self._owners and not self._comes(line[0])
             )
             for key in list(islice(standing, CALLED_MOST)):
                 self._call_again(key, 1)
@@ -256,7 +256,8 @@ class BusyDocuments:
         if token not in self._calling and (is_done or token not in self._late):
             return
         with self._changing:
-            if not is_done:
-                self._late.pop(token, None)
+            claimed = {} if is_done else self._late.pop(token, {})
+            for key in dict.fromkeys(claimed.values()):
+                self._call_again(key, 1)
             runs, waiting = self._calling.pop(token, []), self._waiting.pop(token, [])
             self._called_back |= dict.fromkeys(waiting if is_done else runs)

@@ -120,11 +120,11 @@ class DocumentBatch:
         """Note the end of a run."""
         self.settled[run.id] = (run, settlement)
 
-    def wake(self, workflow: Workflow, key: DocumentKey, *, may_undo: bool = True) -> bool:
-        """Let time pass for a document, if it still waits for that. False: functions are to be called that undo something, and
-        not yet; that it will be tried is noted."""
+    def wake(self, workflow: Workflow, key: DocumentKey, *, until: int | None, may_undo: bool = True) -> bool:
+        """Let time pass for a document, if it still waits for that, and is still leased until then. False: functions are to be
+        called that undo something, and not yet; that it will be tried is noted."""
         document = self._documents[key]
-        if not self._documents.waits(key) or document is None:
+        if not self._documents.waits(key, leased_until=until) or document is None:
             return True
         if not may_undo and self._following.undoing.handlers and is_to_be_undone(document):
             if self._documents.is_too_early_to_undo(key):

@@ -67,16 +67,16 @@ class Following:
                 return rule.workflow
         return None
 
-    def beside(self, run: Run, event: Event) -> Followed | None:
+    def beside(self, run: Run, event: Event, *, asks: bool) -> Followed | None:
         """Find the document whose number an event carries that no pattern fits, preferably of a workflow that knows its type.
-        None: it counts nowhere."""
+        None: it counts nowhere. `asks` as for the workflow."""
         first = None
         for rule in self._rules:
             workflow = rule.workflow
             if rule.source not in ("*", run.source) or workflow.table.order.mode == "free":
                 continue
             try:
-                document, arrival = workflow.read(event, source=run.source)
+                document, arrival = workflow.read(event, source=run.source, asks=asks)
             except NoDocument:
                 continue
             if arrival.sequence is not None:

@@ -85,7 +85,7 @@ class Processor:
         transaction: Transaction,
         runs: Sequence[Run],
         token: bytes,
-        waking: Collection[DocumentKey] = (),
+        waking: Mapping[DocumentKey, int | None],
         *,
         rest: Sequence[Run] = (),
         is_over: Callable[[], bool] = lambda: False,
@@ -102,6 +102,7 @@ class Processor:
         attempt  is told what happens
         alone    events that wait for one of these have transactions of their own
         leased   documents that are woken right after this transaction
+        waking   documents that wake, and how long they are leased for that, if they are
         may_undo  functions may be called that undo something; else that is noted, and left
         may_carry  runs whose document is busy may stay claimed for the next batch, once, if that is not the most of them
         """
@@ -113,15 +114,13 @@ class Processor:
         stay = may_carry and len(late) <= len(todo) and not self._were_carried(token, late)
         keys = [one.key for one in todo if one.key is not None]
         asleep = [(key, flow) for key in waking if (flow := self._following.by_type(key[0])) is not None]
-        batch = DocumentBatch(
-            transaction,
-            self._policy,
-            self._following,
-            self,
-            [*keys, *(key for key, _ in asleep)],
-            leased,
-        )
-        to_undo = [key for key, workflow in asleep if not batch.wake(workflow, key, may_undo=may_undo)]
+        locked = [*keys, *(key for key, _ in asleep)]
+        batch = DocumentBatch(transaction, self._policy, self._following, self, locked, leased)
+        to_undo = [
+            key
+            for key, workflow in asleep
+            if not batch.wake(workflow, key, until=waking[key], may_undo=may_undo)
+        ]
         begun, attempt.is_begun = 0, bool(todo)
         try:
             for one in todo:
@@ -321,25 +320,25 @@ class Processor:
             return structs.replace(self.located(run), ended=policy.exhausted(run))
         return self.located(run)
 
-    def located(self, run: Run) -> PreparedRun:
-        """Read the event of a run, and find its document."""
+    def located(self, run: Run, *, asks: bool = True) -> PreparedRun:
+        """Read the event of a run, and find its document. `asks`: whether its token is good is asked for."""
         policy, event = self._policy, self.read_or_end(run)
         if isinstance(event, Settlement):
             return PreparedRun(run, ended=event)
         workflow = self._following.of(run.source, run.type)
         if workflow is None:
-            return self._beside(run, event)
+            return self._beside(run, event, asks=asks)
         try:
-            document, arrival = workflow.read(event, source=run.source)
+            document, arrival = workflow.read(event, source=run.source, asks=asks)
         except NoDocument as error:
             return PreparedRun(run, ended=policy.end(run, "rejected", code=NO_DOCUMENT, error=str(error)))
         return PreparedRun(
             run, event, workflow=workflow, key=(workflow.document_type, run.tenant, document), arrival=arrival
         )
 
-    def _beside(self, run: Run, event: Event) -> PreparedRun:
+    def _beside(self, run: Run, event: Event, *, asks: bool) -> PreparedRun:
         """Prepare an event that no pattern fits: its document counts it, where the table calls it informational."""
-        found = self._following.beside(run, event)
+        found = self._following.beside(run, event, asks=asks)
         if found is None:
             return PreparedRun(run, event)
         workflow, document, arrival = found

@@ -46,9 +46,12 @@ class StandingDocuments:
     def __getitem__(self, key: DocumentKey) -> Document | None:
         return self._standing[key]
 
-    def waits(self, key: DocumentKey) -> bool:
-        """Tell whether time still means something to a document."""
-        return self._rows[key].wake_at is not None and self._standing[key] is not None
+    def waits(self, key: DocumentKey, *, leased_until: int | None) -> bool:
+        """Tell whether time still means something to a document, and nobody else may let it pass: another process may have what
+        came in time by now, or has decided on the document. None: it is not leased."""
+        at = self._rows[key].wake_at
+        is_ours = leased_until is None or self._now() < leased_until == at
+        return at is not None and is_ours and self._standing[key] is not None
 
     def decided(self, key: DocumentKey, decision: Decision) -> None:
         """Put a document where a decision leads."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from surehook.core.workflow.decide import Arrival, Table, WorkflowError, may_come_first
 from surehook.inbox.document_rows import document_of
-from surehook.inbox.process import PreparedRun
+from surehook.inbox.process import Processor
 from surehook.ports.inbox import Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 from surehook.ports.inbox_waking import DueDocuments
@@ -30,12 +30,10 @@ class TriedEvent(NamedTuple):
 class TriedAgain:
     """Tells which documents wait for events that somebody tries again. Threads may call.
 
-    locate  reads the event of a run, and finds its document
-    now     Unix milliseconds
-    """
+    `now` gives Unix milliseconds."""
 
-    def __init__(self, locate: Callable[[Run], PreparedRun], now: Callable[[], int]) -> None:
-        self._locate, self._now = locate, now
+    def __init__(self, processor: Processor, now: Callable[[], int]) -> None:
+        self._processor, self._now = processor, now
         # Of the last look: the next one is likely to find the same.
         self._known: Mapping[bytes, TriedEvent | None] = {}
 
@@ -60,7 +58,7 @@ class TriedAgain:
         unknown = [run for run in runs if run not in known]
         for at in range(0, len(unknown), READ_AT_ONCE):
             for run in transaction.runs(unknown[at : at + READ_AT_ONCE]):
-                found[run.id] = _tried(self._locate(run))
+                found[run.id] = self._locate(run)
         self._known = found
         return found
 
@@ -73,8 +71,12 @@ class TriedAgain:
         except WorkflowError:  # its state is none of the table: whoever lets time pass for it will say so
             return False
 
-
-def _tried(prepared: PreparedRun) -> TriedEvent | None:
-    if prepared.workflow is None or prepared.key is None or prepared.arrival is None:
-        return None
-    return TriedEvent(prepared.workflow.table, prepared.key, prepared.arrival)
+    def _locate(self, run: Run) -> TriedEvent | None:
+        """Find the document of a run. Nobody outside is asked, as this is within a claim: that would fail with it."""
+        try:
+            prepared = self._processor.located(run, asks=False)
+        except Exception:  # it will fail where it is handled, and be told
+            return None
+        if prepared.workflow is None or prepared.key is None or prepared.arrival is None:
+            return None
+        return TriedEvent(prepared.workflow.table, prepared.key, prepared.arrival)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from asyncio import CancelledError
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from surehook.core.effects import Script
@@ -171,7 +171,7 @@ class Worker:
             is_all = yield from self._handling(runs, token, claimed.waking)
         finally:
             transactions.busy.leave(token, self._portion.size, carried=self._carried.ids)
-        yield from self._waking(claimed.waking, is_all=is_all)
+        yield from self._waking(claimed, is_all=is_all)
         yield from self._pruning(idle=False)
         return None
 
@@ -223,9 +223,9 @@ class Worker:
             if isinstance(error, Contended):
                 self._portion.alone()  # few rows are locked for a short time then
             yield from self._give_back(split.rest, token)
-            yield from self._one_by_one(split.runs, token, error, is_shared=attempt.is_shared)
+            is_all = yield from self._one_by_one(split.runs, token, error, is_shared=attempt.is_shared)
             self.in_progress = InProgress()
-            return not (split.first or split.busy or split.rest)
+            return is_all and not (split.first or split.busy or split.rest)
         else:
             is_slow = split.is_slow and not transactions.handler_times.together(split.runs)
             if is_slow and not done.put_off:
@@ -236,12 +236,13 @@ class Worker:
             self._carried = Carried(token, done.carried) if done.carried else Carried()
             self.in_progress = InProgress(token, [run for _, run in done.carried])
             transactions.report(done)
-            return not (split.first or split.busy or done.left or done.put_off or done.carried)
+            return done.is_all and not (split.first or split.busy)
 
     def _one_by_one(
         self, runs: list[Run], token: bytes, error: Exception, *, is_shared: bool
-    ) -> Script[None]:
-        is_known = len(runs) == 1
+    ) -> Script[bool]:
+        """Process runs in transactions of their own; False: not all of them were handled."""
+        is_known, is_all = len(runs) == 1, True
         for number, run in enumerate(runs):
             failed = Failed(error, is_shared) if is_known else None
             try:
@@ -251,6 +252,8 @@ class Worker:
                     yield from self._give_back(runs[number:], token)
                 raise
             self._transactions.report(done)
+            is_all = is_all and done.is_all
+        return is_all
 
     def _alone(self, run: Run, token: bytes, failed: Failed | None) -> Script[BatchResult]:
         """Process a run in a transaction of its own, where a failure is the run's, and counted.
@@ -292,24 +295,24 @@ class Worker:
                 return
             yield self._stopped.wait(BUSY_S)
 
-    def _waking(self, instants: Mapping[DocumentKey, int], *, is_all: bool) -> Script[None]:
+    def _waking(self, claimed: Claimed, *, is_all: bool) -> Script[None]:
         """Let documents go on for which time has passed, each in a transaction of its own: what its handlers write is not locked
         for longer, and one that cannot be committed keeps no other waiting. What this does not come to is given back; all where
         not all runs were handled that were claimed before: they may matter."""
         transactions = self._transactions
         time = transactions.time(lambda: self.is_stopping)
-        left = dict(instants)
-        for number, key in enumerate(instants):
+        left = dict(claimed.waking)
+        for number, key in enumerate(claimed.waking):
             if self.is_stopping or not is_all or (time.is_over() and number):
                 yield self._store.run(transactions.wake_again_work(left))
                 return
             del left[key]
             try:
                 # What undoes something may end this process, and would be called for ever: that it will be, is noted first.
-                work = transactions.process_work((), b"", [key], may_undo=False)
+                work = transactions.process_work((), b"", {key: claimed.leased_until}, may_undo=False)
                 done: BatchResult = yield self._store.run(work)
                 if done.to_undo:
-                    done = yield self._store.run(transactions.process_work((), b"", [key]))
+                    done = yield self._store.run(transactions.process_work((), b"", {key: None}))
             except (Exception, CancelledError) as caught:
                 failure = self._failure(caught)
                 is_away = isinstance(failure, StoreUnavailable) and not isinstance(failure, Contended)

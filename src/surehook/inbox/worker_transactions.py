@@ -18,6 +18,7 @@ from surehook.ports.inbox import StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 CARRYING = 8  # batches that a lease is enough for, where runs are carried over to another one
+NOTHING: Mapping[DocumentKey, int | None] = {}
 ROUNDS = 16  # in which a claim calls back others in the place of those that somebody has by now
 HELD_UP_MS = 1_000  # until the next look at a document that waits for an event which somebody tries again
 HELD_UP_MOST = 64  # such documents beside those of a batch, in one look
@@ -29,6 +30,7 @@ class Claimed(Struct):
 
     runs: list[Run]
     waking: dict[DocumentKey, int]  # documents for which time has passed, leased, and when it did
+    leased_until: int
     next_due: int | None  # when there is nothing now
 
 
@@ -67,7 +69,7 @@ class WorkerTransactions:
         """`look(transaction)` does a worker's chores beside claiming, and tells whether more is due by that."""
         self.processor = processor
         self.busy = processor.busy
-        self._tried_again = TriedAgain(processor.located, now)
+        self._tried_again = TriedAgain(processor, now)
         self.rules = rules
         self.handler_times = handler_times
         self.now = now
@@ -86,14 +88,13 @@ class WorkerTransactions:
             self._call_back(transaction, token)
             most = self.rules.batch if limit is None else limit
             runs = self._claim(transaction, token, most)
-            waking = self._waking(transaction, token)
+            waking, until = self._waking(transaction, token)
             if self.look(transaction) and not runs:
                 runs = self._claim(transaction, token, most)
             if not runs:
                 self.busy.look_again()
-            return Claimed(
-                runs, waking, None if runs or waking else transaction.next_due(self.processor.follows)
-            )
+            next_due = None if runs or waking else transaction.next_due(self.processor.follows)
+            return Claimed(runs, waking, until, next_due)
 
         return work
 
@@ -102,8 +103,8 @@ class WorkerTransactions:
         self.busy.claimed(token, [run.id for run in runs])
         return runs
 
-    def _waking(self, transaction: Transaction, token: bytes) -> dict[DocumentKey, int]:
-        """Lease documents for which time has passed; returns them with the instants at which it had."""
+    def _waking(self, transaction: Transaction, token: bytes) -> tuple[dict[DocumentKey, int], int]:
+        """Lease documents for which time has passed; returns them with the instants at which it had, and their lease's end."""
         # Those of other types are for others: handed to this worker, it would ask for them again at once, for ever.
         types, now, lease_ms = self.processor.follows, self.now(), self.rules.lease_ms
         most = self.rules.batch
@@ -112,10 +113,11 @@ class WorkerTransactions:
         )
         held_up = self._tried_again.held_up(transaction, due)
         # They were due for longest, and would soon be all that a look finds.
-        transaction.lease_documents(held_up, until=now + HELD_UP_MS)
+        if len(held_up) > HELD_UP_MOST // 2:
+            transaction.lease_documents(held_up, until=now + HELD_UP_MS)
         free = [key for key in due.instants if key not in held_up][:most]
         transaction.lease_documents(free, until=now + lease_ms)
-        return {key: due.instants[key] for key in free}
+        return {key: due.instants[key] for key in free}, now + lease_ms
 
     def _call_back(self, transaction: Transaction, token: bytes) -> None:
         """Let runs be due at once that were put off for documents that are free by now."""
@@ -154,7 +156,7 @@ class WorkerTransactions:
         self,
         runs: Sequence[Run],
         token: bytes,
-        waking: Collection[DocumentKey] = (),
+        waking: Mapping[DocumentKey, int | None] = NOTHING,
         *,
         rest: Sequence[Run] = (),
         time: BatchTime | None = None,

@@ -139,8 +139,11 @@ class Workflow:
         """Tell whether the table names this event type. Others are judged by `on_unknown`, should they be handed in."""
         return type is not None and self.table.name(type) in self.table.types
 
-    def read(self, event: Readable, *, source: str | None = None) -> tuple[str, Arrival]:
-        """Read the document an event is about, and the part that the table looks at. Raises NoDocument."""
+    def read(self, event: Readable, *, source: str | None = None, asks: bool = True) -> tuple[str, Arrival]:
+        """Read the document an event is about, and the part that the table looks at. Raises NoDocument.
+
+        asks  whether its token is good is asked for
+        """
         fields = self.table.fields if source is None else self._fields.get(source, self.table.fields)
         document = document_of(event.body, fields)
         if document is None:
@@ -148,7 +151,9 @@ class Workflow:
         arrival = arrival_of(
             event.body, fields, id=event.id, type=event.type or "", source="" if source is None else source
         )
-        if arrival.token is None or self._is_token is None or not self._is_token(document, arrival.token):
+        if arrival.token is None or self._is_token is None or not asks:
+            return document, arrival
+        if not self._is_token(document, arrival.token):
             return document, arrival
         return document, structs.replace(arrival, remediated=True)
 

@@ -153,12 +153,21 @@ class Turn(QueueBounds):
         return draft.next <= number <= draft.next + self.order.jump and not self._has_number(number)
 
     def may_come_first(self, event: Arrival) -> bool:
-        """Tell whether an event that is not in the document may have its turn before one that waits there."""
-        number, draft, highest = event.sequence, self.draft, self._highest()
+        """Tell whether an event that is not in the document may have its turn before one that waits there, or as that waits no
+        more. Never for long: one for which this says so is not handed back for want of room, but where some have no numbers."""
+        number, draft = event.sequence, self.draft
+        if event.token is not None:
+            return number is None or draft.next <= number
+        unnumbered = [one.since for one in draft.waiting if one.event.sequence is None]
         if number is None:
-            return not judge(draft, event).ahead
-        last = draft.next if highest is None else highest.event.sequence or 0
-        return draft.next <= number <= last
+            known = next((one for one in draft.retried if one.event.is_same(event)), None)
+            waited = known is not None and (
+                known.released or any(known.since < since for since in unnumbered)
+            )
+            return waited or len(draft.waiting) < self.order.count or not judge(draft, event).ahead
+        ends = [draft.next, *(word.upto for word in draft.words if word.upto is not None)]
+        ends += [one.event.sequence for one in draft.waiting if one.event.sequence is not None]
+        return draft.next <= number and (number <= max(ends) or bool(unnumbered))
 
     # How an event comes in
 

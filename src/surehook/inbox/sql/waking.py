@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
-from sqlalchemy import Connection, Executable, bindparam, case, func, select, union_all
+from sqlalchemy import Connection, Executable, LargeBinary, bindparam, func, literal, select, union_all
 
 from surehook.inbox.sql.bulk import update_rows
 from surehook.inbox.sql.keyed import Keyed
@@ -68,19 +68,18 @@ TRIED_MOST = 1_000
 _WAITS_SINCE = (
     select(runs.c.due_at).where(runs.c.due_at <= bindparam("now")).order_by(runs.c.due_at, runs.c.id).limit(1)
 )
-_IN_HAND = (
-    runs.c.due_at > bindparam("since"),
-    runs.c.due_at <= bindparam("until"),
-    runs.c.lease != bindparam("token"),
-    runs.c.number == 0,
-)
-_BEGUN_SINCE = select(
-    func.min(case((runs.c.error_code.is_(None), runs.c.accepted_at))),
-    func.min(case((runs.c.error_code.is_not(None), runs.c.accepted_at))),
-).where(*_IN_HAND)
+_lately = (runs.c.due_at > bindparam("since"), runs.c.due_at <= bindparam("until"), runs.c.number == 0)
+_is_anothers = runs.c.lease != bindparam("token")
+_BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(*_lately, _is_anothers, runs.c.error_code.is_(None))
+# Also those that somebody gave back: they are due since then.
 _TRIED = (
     select(runs.c.id, runs.c.accepted_at)
-    .where(*_IN_HAND, runs.c.error_code.is_not(None), runs.c.accepted_at < bindparam("before"))
+    .where(
+        *_lately,
+        _is_anothers | (runs.c.lease.is_(None) & (runs.c.due_at <= bindparam("now"))),
+        runs.c.error_code.is_not(None),
+        runs.c.accepted_at < bindparam("before"),
+    )
     .limit(TRIED_MOST + 1)
 )
 _due = (
@@ -91,6 +90,14 @@ _due = (
     .subquery()
 )
 _LAPSED_SINCE = select(func.min(_due.c.accepted_at)).where(_due.c.lease.is_not(None), _due.c.number == 0)
+# As of one moment: a run that changes hands between two statements is in neither. An id of nothing is what is no run's.
+_NOBODY = literal(b"", LargeBinary)
+_AHEAD = union_all(
+    select(literal("due"), _NOBODY, _WAITS_SINCE.scalar_subquery()),
+    select(literal("begun"), _NOBODY, _BEGUN_SINCE.scalar_subquery()),
+    select(literal("begun"), _NOBODY, _LAPSED_SINCE.scalar_subquery()),
+    select(literal("tried"), *_TRIED.subquery().columns),
+)
 
 
 def due(
@@ -120,19 +127,15 @@ def free(
     found = [one for one in found if waits_since is None or one[1] <= waits_since]
     if not found:
         return NONE_DUE
-    # Leases of another process may end later than one of ours would, as long as a claim takes none of them for lapsed.
-    bounds = {"since": now - lease_ms, "until": now + LEASES * lease_ms, "token": token}
-    begun, tried = connection.execute(_BEGUN_SINCE, bounds).one()
-    lapsed = connection.execute(_LAPSED_SINCE, {"since": bounds["since"]}).scalar()
-    first = min((int(one) for one in (begun, lapsed) if one is not None), default=now)
-    instants = {key: wake_at for key, wake_at in found if wake_at <= first}
-    before = max(instants.values(), default=0)
-    if tried is None or tried >= before:
-        return DueDocuments(instants, {})
-    came = connection.execute(_TRIED, {**bounds, "before": before}).all()
-    if len(came) > TRIED_MOST:
+    # Leases of another process may end later than one of ours would, as long as a claim takes none of them for lapsed: and later
+    # than that by what its clock is ahead.
+    bounds = {"since": now - lease_ms, "until": now + (LEASES + 1) * lease_ms, "token": token, "now": now}
+    ahead = connection.execute(_AHEAD, {**bounds, "before": max(at for _, at in found)}).all()
+    first = min((int(at) for what, _, at in ahead if what != "tried" and at is not None), default=now)
+    tried = {bytes(run): int(at) for what, run, at in ahead if what == "tried"}
+    if len(tried) > TRIED_MOST:
         return NONE_DUE
-    return DueDocuments(instants, {bytes(run): int(accepted_at) for run, accepted_at in came})
+    return DueDocuments({key: wake_at for key, wake_at in found if wake_at <= first}, tried)
 
 
 def lease(connection: Connection, keys: Collection[DocumentKey], *, until: int) -> None:
