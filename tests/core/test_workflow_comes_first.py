@@ -27,6 +27,7 @@ def standing(of, numbers, numbered=True):
 
 
 def orders():
+    """All orders in which up to four of five events may come."""
     return [
         order
         for size in range(1, 5)
@@ -35,34 +36,32 @@ def orders():
     ]
 
 
+def looks(of, *, may):
+    """Documents, and a number that has not come and may come first in them, or not."""
+    found = [
+        (standing(of, order), number) for order in orders() for number in range(1, 6) if number not in order
+    ]
+    found = [one for one in found if may_come_first(of, one[0], event(one[1]), NOW) is may]
+    assert len(found) > 50
+    return found
+
+
 @pytest.mark.parametrize("of", TABLES.values(), ids=list(TABLES))
 def test_one_that_may_not_is_given_up_by_no_wait(of):
-    looked = 0
-    for order in orders():
-        document = standing(of, order)
-        for number in set(range(1, 6)) - set(order):
-            if not may_come_first(of, document, event(number), NOW):
-                over = decide(of, document, None, LATER).document
-                step = decide(of, over, event(number), LATER).own
-                assert step is not None
-                assert step.rule != "settled_number", (order, number)
-                looked += 1
-    assert looked > 50
+    for document, number in looks(of, may=False):
+        over = decide(of, document, None, LATER).document
+        step = decide(of, over, event(number), LATER).own
+        assert step is not None
+        assert step.rule != "settled_number", (document, number)
 
 
 @pytest.mark.parametrize("of", TABLES.values(), ids=list(TABLES))
 def test_for_one_that_may_there_is_room(of):
     """It holds up time once: whoever hands it in does not hand it in again."""
-    looked = 0
-    for order in orders():
-        document = standing(of, order)
-        for number in set(range(1, 6)) - set(order):
-            if may_come_first(of, document, event(number), NOW):
-                step = decide(of, document, event(number), NOW).own
-                assert step is not None
-                assert step.rule != "line_full", (order, number)
-                looked += 1
-    assert looked > 50
+    for document, number in looks(of, may=True):
+        step = decide(of, document, event(number), NOW).own
+        assert step is not None
+        assert step.rule != "line_full", (document, number)
 
 
 MIXED = {"skip": SKIP, "refuse": table(mode="buffer", wait_s=WAIT_S, then="refuse")}

@@ -580,14 +580,20 @@ def test_newer_ones_stay_behind_what_a_worker_has_claimed_and_not_begun(houses):
     assert [event.id for event in heard] == ["doc_1-1", "doc_1-2", "doc_1-4"]
 
 
-def test_what_another_process_has_done_keeps_the_others_of_its_line_for_a_moment(houses):
-    """They stood until they were due by themselves: nobody was told that the first one was done."""
+def with_the_first_called(houses):
+    """Two events of a line, of which a worker that does one at a time has called the first."""
     house = followed(houses)
     house.on()
     had_by_another(house)
     received(house, 1, 2)
     house.work()
     is_free(house, 1)
+    return house
+
+
+def test_what_another_process_has_done_keeps_the_others_of_its_line_for_a_moment(houses):
+    """They stood until they were due by themselves: nobody was told that the first one was done."""
+    house = with_the_first_called(houses)
     house.do(house.inbox.store.run(house.inbox.transactions.call_back_work(OTHER)))
     house.inbox.transactions.busy.called(OTHER, is_done=True)
     another_process_works(house)
@@ -626,12 +632,7 @@ def test_what_cannot_be_given_back_beside_a_slow_one_is_given_back_with_it(house
 
 
 def test_the_last_worker_leaves_no_line_behind(houses):
-    house = followed(houses)
-    house.on()
-    had_by_another(house)
-    received(house, 1, 2)
-    house.work()
-    is_free(house, 1)
+    house = with_the_first_called(houses)
     ended(house, house.inbox.worker())
     another_process_works(house)
     assert house.effects() == ["doc_1-1", "doc_1-2"]

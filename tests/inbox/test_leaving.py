@@ -286,8 +286,7 @@ class TestWhatCameInTime:
         assert claimed(house, b"e" * 16)
         done = house.do(house.inbox.store.run(steps.process_work(frozen.runs, b"f" * 16)))
         assert not done.is_all
-        leases = dict.fromkeys(frozen.waking, frozen.leased_until)
-        house.do(house.inbox.store.run(steps.process_work((), b"", leases)))
+        house.do(house.inbox.store.run(steps.process_work((), b"", frozen.leases)))
         assert house.states() == {"evt_1": "finalized", "evt_2": "accepted", "evt_3": "held"}
 
     @pytest.mark.parametrize("ground", [("sqlite", "sync")], ids="-".join, indirect=True)

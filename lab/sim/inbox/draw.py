@@ -12,8 +12,7 @@ from msgspec import structs
 
 from lab.sim import orders, swarm
 from lab.sim.entropy import Seed
-from lab.sim.inbox.plan import SHARE, Act, Given, Plan, Temper
-from lab.sim.inbox.plan import plan as draw_plan
+from lab.sim.inbox.plan import SHARE, Act, Given, Plan, Temper, draw_plan
 from lab.sim.inbox.stories import ONE_WAY, numbers
 from lab.sim.orders import Blow
 from lab.sim.policies import SHORT

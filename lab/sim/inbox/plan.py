@@ -105,7 +105,7 @@ class Plan(Struct):
         return (self.order.wait_s or 0) > DAY_S / 2
 
 
-def plan(chance: random.Random, storm_s: float) -> Plan:
+def draw_plan(chance: random.Random, storm_s: float) -> Plan:
     quiet = chance.random() < 0.1
     faults = () if quiet else tuple(fault for fault in FAULTS if chance.random() < SHARE)
     order = _order(chance)

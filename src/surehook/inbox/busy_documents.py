@@ -78,7 +78,7 @@ class BusyDocuments:
         """Take the documents of these runs, in their order; returns those that wait, for another worker or for older ones. They
         stand in their lines from now on.
 
-        tried  those of them that do not wait
+        tried  those of them that were tried before, and so do not wait
         """
         late = set()
         with self._changing:

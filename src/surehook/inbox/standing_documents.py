@@ -47,8 +47,8 @@ class StandingDocuments:
         return self._standing[key]
 
     def waits(self, key: DocumentKey, *, leased_until: int | None) -> bool:
-        """Tell whether time still means something to a document, and nobody else may let it pass: another process may have what
-        came in time by now, or has decided on the document. None: it is not leased."""
+        """Tell whether time still means something to a document, and whether it is leased until then, if it has to be: since a
+        lease has ended, another process may have what came in time."""
         at = self._rows[key].wake_at
         is_ours = leased_until is None or self._now() < leased_until == at
         return at is not None and is_ours and self._standing[key] is not None

@@ -28,9 +28,7 @@ class TriedEvent(NamedTuple):
 
 
 class TriedAgain:
-    """Tells which documents wait for events that somebody tries again. Threads may call.
-
-    `now` gives Unix milliseconds."""
+    """Tells which documents wait for events that somebody tries again. Threads may call. `now` gives Unix milliseconds."""
 
     def __init__(self, processor: Processor, now: Callable[[], int]) -> None:
         self._processor, self._now = processor, now

@@ -18,7 +18,7 @@ from surehook.ports.inbox import StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 CARRYING = 8  # batches that a lease is enough for, where runs are carried over to another one
-NOTHING: Mapping[DocumentKey, int | None] = {}
+NONE_WAKE: Mapping[DocumentKey, int | None] = {}
 ROUNDS = 16  # in which a claim calls back others in the place of those that somebody has by now
 HELD_UP_MS = 1_000  # until the next look at a document that waits for an event which somebody tries again
 HELD_UP_MOST = 64  # such documents beside those of a batch, in one look
@@ -32,6 +32,11 @@ class Claimed(Struct):
     waking: dict[DocumentKey, int]  # documents for which time has passed, leased, and when it did
     leased_until: int
     next_due: int | None  # when there is nothing now
+
+    @property
+    def leases(self) -> dict[DocumentKey, int]:
+        """The documents that wake, and until when they are leased for that."""
+        return dict.fromkeys(self.waking, self.leased_until)
 
 
 class ClaimSplit(Struct):
@@ -156,7 +161,7 @@ class WorkerTransactions:
         self,
         runs: Sequence[Run],
         token: bytes,
-        waking: Mapping[DocumentKey, int | None] = NOTHING,
+        waking: Mapping[DocumentKey, int | None] = NONE_WAKE,
         *,
         rest: Sequence[Run] = (),
         time: BatchTime | None = None,

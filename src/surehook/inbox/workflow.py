@@ -151,9 +151,8 @@ class Workflow:
         arrival = arrival_of(
             event.body, fields, id=event.id, type=event.type or "", source="" if source is None else source
         )
-        if arrival.token is None or self._is_token is None or not asks:
-            return document, arrival
-        if not self._is_token(document, arrival.token):
+        is_asked = self._is_token if asks else None
+        if arrival.token is None or is_asked is None or not is_asked(document, arrival.token):
             return document, arrival
         return document, structs.replace(arrival, remediated=True)
 

@@ -14,8 +14,8 @@ class DueDocuments(Struct, frozen=True):
     """Documents for which time has passed, and what may have to come before that.
 
     instants  when it passed for each
-    tried     runs, by id, and when they came: others have them, and they failed before, or their documents had no room. Each may
-              be of any document
+    tried     runs, by id, and when they came: others have them, or gave them back just now, and they failed before, or their
+              documents had no room. Each may be of any document
     """
 
     instants: Mapping[DocumentKey, int]

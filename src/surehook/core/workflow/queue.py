@@ -154,7 +154,7 @@ class Turn(QueueBounds):
 
     def may_come_first(self, event: Arrival) -> bool:
         """Tell whether an event that is not in the document may have its turn before one that waits there, or as that waits no
-        more. Never for long: one for which this says so is not handed back for want of room, but where some have no numbers."""
+        more. Where all have numbers, and it no token, there is room for it, so it has to be asked about once."""
         number, draft = event.sequence, self.draft
         if event.token is not None:
             return number is None or draft.next <= number

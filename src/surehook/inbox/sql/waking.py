@@ -123,6 +123,7 @@ def free(
     token: bytes,
 ) -> DueDocuments:
     """Choose those for which no run matters that came before their instants, as far as is known here."""
+    # At first by itself: beside a backlog nothing may wake, and the rest costs more the longer that is.
     waits_since = connection.execute(_WAITS_SINCE, {"now": now}).scalar() if found else None
     found = [one for one in found if waits_since is None or one[1] <= waits_since]
     if not found:
