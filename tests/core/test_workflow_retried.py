@@ -56,6 +56,16 @@ def event(number: int, numbered: bool = True, **more) -> Arrival:
     )
 
 
+@pytest.mark.parametrize(("after_s", "why"), [(2, "as it was released"), (WAIT_S + 1, "after 60 s")])
+def test_what_was_let_go_says_why_it_gives_numbers_up(after_s, why):
+    """A person let it go after a second, its effect failed, and the journal said that it had waited."""
+    document = decide(SKIP, None, event(4), NOW).document
+    assert document is not None
+    document = leave(SKIP, document, "evt_4", "", NOW + 1_000, back_at=NOW + 2_000, released=True)
+    first, _ = decide(SKIP, document, event(4), NOW + after_s * 1_000, passes=False).steps
+    assert (first.rule, first.reason) == ("gave_up", f"numbers 1 to 3 given up {why}")
+
+
 class World:
     """One document, the events that are to be handed in with their instants, and how often the effect of each still fails."""
 

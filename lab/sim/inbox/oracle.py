@@ -354,7 +354,9 @@ class Oracle:
         for at, step in enumerate(journal):
             if step.verdict == "early":
                 since.setdefault(step.event, self._waits_since(step, stored))
-            if step.rule == "gave_up" and step.by is None:
+            # What a person let go and is tried again since waits no more.
+            was_released = step.reason.endswith(" released") and any(one.by for one in journal[:at])
+            if step.rule == "gave_up" and step.by is None and not was_released:
                 waited = step.at - min(since.values(), default=step.at)
                 if waited < wait_ms:
                     self._find(f"{document} gave numbers up after {waited} ms, at line {at}")

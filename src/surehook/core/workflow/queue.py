@@ -74,7 +74,7 @@ class Turn(QueueBounds):
         """Apply the table's rule to every wait that is over by then, the earliest first."""
         while (first := self._first_to_lapse()) is not None and self._deadline(first) <= until:
             if self.order.skips:
-                self._pass_over(first, self._waited())
+                self._pass_over(first, self._waited(first))
             else:
                 self._refuse(first)
             self._go_on()
@@ -241,7 +241,7 @@ class Turn(QueueBounds):
         is_granted = self._is_granted(event)
         if self.draft.stopped is None and (is_granted or (was is not None and self._has_waited(early, was))):
             assert event.sequence is not None
-            self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited())
+            self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited(early))
             # Not where one of those before it stops the document, or is expected.
             if self.draft.stopped is None and self.draft.next >= event.sequence:
                 return self._place_by_token(event, released=was is not None and was.has_waited)

@@ -67,8 +67,11 @@ class QueueWaits(Placing):
         time may still be on its way, which only a call that lets time pass knows."""
         return was.released and not self._is_held_up(waiting)
 
-    def _waited(self) -> str:
-        return "as it was released" if self.order.wait_s is None else f"after {self.order.wait_s:g} s"
+    def _waited(self, waiting: Waiting) -> str:
+        """Say for how long an event had to wait, or that it had not: a person let it go, and it is tried again since."""
+        if self.order.wait_s is None or self.now < waiting.since + self._wait_ms():
+            return "as it was released"
+        return f"after {self.order.wait_s:g} s"
 
     def wake_at(self) -> int | None:
         """The instant at which the first command, or the first end of a wait, is due."""
