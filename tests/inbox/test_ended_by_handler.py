@@ -94,6 +94,66 @@ def test_one_whose_statement_undid_it_all_by_failing_is_tried_again(made, databa
     assert (house.effects(), house.states()) == (["evt_1"], {"evt_1": "finalized"})
 
 
+def by_the_driver(*, raises: bool = False, commits: bool = True, then: str | None = None):
+    """Handlers that write by the driver's own connection, which says nothing of it: for a thread, and for a task."""
+    written = "insert into effects (event_id, word) values ('evt_1', 'raw')"
+
+    def blocking(event, tx):
+        own = tx.connection.driver_connection
+        own.execute(written)
+        if commits:
+            own.commit()
+        if then is not None:
+            tx.execute(text(then))
+        if raises:
+            raise ValueError("after it")
+
+    async def waiting(event, tx):
+        own = (await tx.get_raw_connection()).driver_connection
+        await own.execute(written)
+        if commits:
+            await own.commit()
+        if then is not None:
+            await tx.execute(text(then))
+        if raises:
+            raise ValueError("after it")
+
+    return {"sync": blocking, "async": waiting}
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize(
+    "then", [None, "insert into effects (event_id, word) values ('lost', 'lost')", "select 1"]
+)
+def test_one_that_commits_by_the_driver_before_the_transaction_has_begun_is_dead_at_once(
+    made, kind, raises, then
+):
+    """On SQLite it begins with the first statement that `tx` hears of."""
+    house = made("sqlite", kind)
+    house.inbox.on("partner")(by_the_driver(raises=raises, then=then)[kind])
+    house.receive("evt_1")
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+    assert house.effects() == ["evt_1"]
+    ended = house.events()[0]
+    assert (ended.state, ended.code, ended.attempts) == ("dead", "handler_commits", 1)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("then", [None, "select 1"])
+def test_what_the_driver_writes_and_does_not_commit_stands_or_falls_with_the_event(made, kind, then):
+    house = made("sqlite", kind)
+    house.inbox.on("partner", "document.signed")(by_the_driver(commits=False, then=then)[kind])
+    house.inbox.on("partner", "document.failed")(by_the_driver(commits=False, then=then, raises=True)[kind])
+    house.receive("evt_1")
+    house.receive("evt_2", "document.failed")
+    house.work()
+    assert house.effects() == ["evt_1"]
+    assert house.states() == {"evt_1": "finalized", "evt_2": "accepted"}
+
+
 @pytest.mark.slow
 def test_one_that_catches_a_deadlock_is_tried_again(made):
     """MariaDB has undone its work then, and there is no savepoint either."""

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from surehook.core import effects
 from surehook.inbox import Backoff, Rules, pool
 from surehook.inbox.calls import GivenUp, HandlerCalls
-from surehook.inbox.sql import deferred_begin, engines
+from surehook.inbox.sql import deferred_begin, engines, stores
 from surehook.inbox.sql.deferred_begin import Writer
 from surehook.inbox.worker import Worker
 from surehook.ports.inbox import Contended, StoreError
@@ -158,6 +158,55 @@ def test_stop_ends_in_time_and_what_hangs_is_done_anew_by_another_process(houses
     assert [event.attempt for event in seen] == [1]
     assert house.effects() == ["hang"]
     twin.close()
+
+
+@pytest.fixture
+def waited(monkeypatch):
+    """Set as soon as somebody waits for SQLite's writer."""
+    waits, takes = threading.Event(), stores.WriterLock.take
+
+    def taken(self):
+        if self._lock.locked():
+            waits.set()
+        takes(self)
+
+    monkeypatch.setattr(stores.WriterLock, "take", taken)
+    return waits
+
+
+@of("sqlite")
+def test_a_worker_that_waits_for_what_hangs_is_no_trouble_at_the_end_and_begins_nothing(
+    houses, waited, caplog
+):
+    house, hangs = working(houses, rules=Rules(stop_s=0.1))
+    house.receive("hang")
+    house.inbox.start(1)
+    assert hangs.began.wait(PATIENCE_S)
+    house.inbox.start(1)
+    assert waited.wait(PATIENCE_S)
+    house.inbox.stop()
+    assert "left behind, to be done anew" in caplog.text
+    assert "waiting for its database" not in caplog.text
+    assert "cannot use its database" not in caplog.text
+    hangs.go.set()
+    assert hangs.came_back.wait(PATIENCE_S)
+
+
+@of("sqlite")
+def test_what_is_claimed_after_the_order_to_stop_is_given_back_untried(houses):
+    house, hangs = working(houses)
+    house.receive("evt_1")
+    worker = house.inbox.worker()
+    claims = worker._transactions.claim_work
+
+    def stopped_meanwhile(*args):
+        worker.stop()
+        return claims(*args)
+
+    worker._transactions.claim_work = stopped_meanwhile
+    effects.run(worker.until_stopped())
+    assert house.effects() == []
+    assert house.sql("select attempts from surehook_inbox_runs where lease is null") == [(0,)]
 
 
 @of("sqlite")

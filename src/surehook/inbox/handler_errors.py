@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from surehook.core.errors import causes
-from surehook.inbox.sql.transaction import AsksWithin, HandlerCommits
+from surehook.inbox.sql.handler_commits import HandlerCommits
+from surehook.inbox.sql.transaction import AsksWithin
 from surehook.ports.inbox import LostLease, StoreError
 
 T = TypeVar("T")

@@ -30,6 +30,7 @@ LOOK_S = 0.25  # between two looks at running handlers
 STUCK_MOST = 32  # workers that hang in handlers: a thread has eight megabytes of address space
 # Between two looks that replace ended workers: one that ends at once must not keep the process busy.
 BEGIN_S = 5.0
+LET_GO_S = 1.0  # at the end, for those who waited for what a hanging handler held
 RELEASE_S = 2.0  # for giving back, at the end, what was not done
 
 

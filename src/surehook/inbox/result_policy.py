@@ -16,7 +16,7 @@ from surehook.inbox.event import Event
 from surehook.inbox.handler_errors import HandlerError, bare, marked, told, words
 from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
-from surehook.inbox.sql.transaction import HandlerEndedIt
+from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import Settlement, Transaction
 from surehook.ports.inbox_runs import Run, State
 from surehook.ports.inbox_tries import Try

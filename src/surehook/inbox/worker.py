@@ -102,7 +102,9 @@ class Worker:
             except Exception as error:
                 if self._is_lost(error):
                     return
-                yield self._stopped.wait(away.wait_s(error))
+                # At the end, it was perhaps cut; what cannot be given back is told of below.
+                if not (self.is_stopping and isinstance(error, StoreError)):
+                    yield self._stopped.wait(away.wait_s(error))
             else:
                 if idle is not None:
                     yield self._woken.wait(idle)
@@ -190,6 +192,9 @@ class Worker:
         transactions, self.in_progress = self._transactions, InProgress(token, runs)
         if not runs:
             return True
+        if self.is_stopping:  # the claim may have waited long, for what a hanging handler held
+            yield from self._give_back(runs, token)
+            return False
         split, attempt = transactions.split(runs, token), BatchAttempt()
         is_divided = not (split.first or split.busy)
         time = transactions.time(lambda: self.is_stopping)

@@ -17,7 +17,7 @@ from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.inbox import worker_task
 from surehook.inbox.calls import HandlerCalls
-from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
+from surehook.inbox.pool import LET_GO_S, RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.runs_in_hand import Takeover
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.slow_loop import SlowLoopWatch
@@ -75,16 +75,21 @@ class WorkerTasks(WorkerPool[TaskMember]):
         return asyncio.wait({member.task for member in members}, timeout=seconds)
 
     def _leaving(self, late: list[TaskMember]) -> Script[None]:
-        takeovers = list[Takeover]()
+        takeovers, waiting = list[Takeover](), list[TaskMember]()
         for member in late:
             call, worker = self.calls.of(member.caller), worker_of(member)
-            member.task.cancel()
             if call is None or worker is None:
-                log.error("a worker was left behind, waiting for its database or a sender")
+                waiting.append(member)
                 continue
+            member.task.cancel()
             log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
             takeovers.append(Takeover(worker.in_progress))
-        yield self._wait(late, RELEASE_S)
+        yield self._wait(late, LET_GO_S)
+        for member in waiting:
+            if not member.is_done:
+                log.error("a worker was left behind, waiting for its database or a sender")
+                member.task.cancel()
+        yield self._wait(late, RELEASE_S - LET_GO_S)
         for member in late:
             call, worker = self.calls.of(member.caller), worker_of(member)
             if call is not None and worker is not None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from surehook.core import effects
 from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCalls
-from surehook.inbox.pool import RELEASE_S, Job, WorkerPool, worker_of
+from surehook.inbox.pool import LET_GO_S, RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.runs_in_hand import Takeover
 from surehook.inbox.worker import Worker
 
@@ -87,14 +87,18 @@ class WorkerThreads(WorkerPool[ThreadMember]):
         return wait([member.done for member in members], timeout=seconds)
 
     def _leaving(self, late: list[ThreadMember]) -> Script[None]:
-        takeovers = list[Takeover]()
+        takeovers, waiting = list[Takeover](), list[ThreadMember]()
         for member in late:
             call, worker = self.calls.of(member.caller), worker_of(member)
             if call is None or worker is None:
-                log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
-                self._cut(member.caller)
+                waiting.append(member)
             elif self._give_up(member, worker, call):
                 log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
                 takeovers.append(Takeover(worker.in_progress))
+        yield self._wait(waiting, LET_GO_S)
+        for member in waiting:
+            if not member.is_done:
+                log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
+                self._cut(member.caller)
         _, released = self._thread(self._releasing(takeovers), "surehook-inbox-release")
         yield wait([released], timeout=RELEASE_S)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from surehook.inbox.sql.transaction import ENDED_IT, HandlerEndedIt
+from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import StoreError
 
 LEFT_OPEN = "a block of transaction.atomic() was left open: use `with transaction.atomic():`, and close an ExitStack it is in"
@@ -31,7 +31,7 @@ def level(django: BaseDatabaseWrapper, depth: int) -> None:
         # Undoing the handler's savepoint undoes theirs.
         del django.savepoint_ids[-left:], django.atomic_blocks[-left:]
     elif not django.in_atomic_block:
-        raise HandlerEndedIt(ENDED_IT)
+        raise HandlerEndedIt
     else:
         # For those who leave them next; nothing of this transaction is to be committed.
         none: list[str] = [None] * -left  # type: ignore[list-item]  # as Django has it, against its types

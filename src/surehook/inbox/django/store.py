@@ -25,14 +25,10 @@ from surehook.core.errors import SettingsError
 from surehook.inbox.django.blocks import LEFT_OPEN, LeftOpen, Unbalanced, level
 from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer, driver
+from surehook.inbox.sql.handler_commits import FAILED_WITHIN, HandlerEndedIt
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs
-from surehook.inbox.sql.transaction import (
-    ENDED_IT,
-    FAILED_WITHIN,
-    HandlerEndedIt,
-    SqlTransaction,
-)
+from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.trouble import TABLES
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
@@ -87,7 +83,7 @@ class DjangoTransaction(SqlTransaction):
         except BaseException as error:
             if self._django.needs_rollback:  # the savepoint was gone as well: so is the neighbours' work
                 if self._is_ended_by(failed, lost or error.__cause__):
-                    raise HandlerEndedIt(ENDED_IT) from error
+                    raise HandlerEndedIt from error
                 raise StoreError("the transaction was lost in a handler") from error
             raise
 

@@ -25,6 +25,7 @@ from sqlalchemy import Connection, event
 from sqlalchemy.pool import NullPool, QueuePool
 
 from surehook.inbox.sql import claiming, documenting
+from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -61,6 +62,7 @@ class Writer:
         self._is_over = False
         self.is_cut = False
         self.has_begun = False
+        self._changes: int | None = None  # of the connection, as it was given to handlers
         self.only_reads = False  # it sees what stood as it began, and others write meanwhile
 
     @property
@@ -85,6 +87,14 @@ class Writer:
             return statement, values
 
         event.listen(connection, "before_cursor_execute", about_to, retval=True)
+        self._changes = _changes(connection)
+
+    def was_passed_by(self, connection: Connection) -> bool:
+        """Tell whether rows stand that were written while it had not begun, by the driver's own connection, which says nothing
+        of its statements: it commits each of them, or was told to commit them. What it wrote after that hides it."""
+        if self._changes is None or in_transaction(connection):
+            return False
+        return _changes(connection) != self._changes
 
     def begin(self, connection: Connection) -> None:
         """Begin now. As a writer, unless nothing is to be written: a reader that becomes one later may be refused at once, and
@@ -112,6 +122,8 @@ class Writer:
             raise StoreError("this transaction was ended from outside")
 
     def _open(self, connection: Connection) -> None:
+        if self.was_passed_by(connection):
+            raise HandlerEndedIt
         if not in_transaction(connection):
             connection.exec_driver_sql("BEGIN" if self.only_reads else "BEGIN IMMEDIATE")
 
@@ -241,6 +253,11 @@ def in_transaction(connection: Connection) -> bool:
     """True if SQLite has begun a transaction, whoever asked for it."""
     faces = (driver(connection), connection.connection.driver_connection)  # aiosqlite has two
     return any(getattr(face, "in_transaction", False) for face in faces)
+
+
+def _changes(connection: Connection) -> int:
+    """The rows that were written by this connection since it was opened."""
+    return int(connection.connection.driver_connection.total_changes)
 
 
 def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:

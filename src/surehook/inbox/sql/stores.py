@@ -28,14 +28,8 @@ from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import cutting, deferred_begin, engines, rights, versions
 from surehook.inbox.sql.contention import is_contended, sqlstate
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
-from surehook.inbox.sql.transaction import (
-    FAILED_WITHIN,
-    REFUSED,
-    REFUSED_WITHIN,
-    AsksWithin,
-    HandlerCommits,
-    SqlTransaction,
-)
+from surehook.inbox.sql.handler_commits import FAILED_WITHIN, REFUSED, REFUSED_WITHIN, HandlerCommits
+from surehook.inbox.sql.transaction import AsksWithin, SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction

@@ -29,6 +29,14 @@ from surehook.inbox.sql import (
 )
 from surehook.inbox.sql.contention import is_contended
 from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer
+from surehook.inbox.sql.handler_commits import (
+    FAILED_WITHIN,
+    REFUSED,
+    REFUSED_WITHIN,
+    HandlerCommits,
+    HandlerEndedIt,
+    is_without_savepoint,
+)
 from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
@@ -51,28 +59,7 @@ from surehook.ports.inbox_waking import DueDocuments
 
 T = TypeVar("T")
 
-ENDED_IT = (
-    "a statement of the handler has ended the transaction (COMMIT or ROLLBACK as a statement; on MySQL and MariaDB also "
-    "TRUNCATE, CREATE, ALTER, DROP and LOCK TABLES): what it did before that may stand, so the event is not tried again. Let "
-    "the inbox commit, use tx.begin_nested() for a part that may fail, and run such statements elsewhere; then look at what it "
-    "did, and replay the event if that is safe"
-)
-# In a connection's `info`: a statement of the handler has failed, and it may have gone on.
-FAILED_WITHIN = "surehook_inbox_failed"
-# … and: the handler has called commit or rollback, and may have caught the refusal. SQLAlchemy takes the transaction for ended.
-REFUSED_WITHIN = "surehook_inbox_refused"
-REFUSED = "the inbox commits: a handler may only use savepoints (begin_nested)"
-# "no such savepoint", "no transaction"
-_NO_SAVEPOINT, _NO_SAVEPOINT_MYSQL, _NO_SAVEPOINT_SQLITE = ("3B001", "25P01"), 1305, "no such savepoint"
 _SAVEPOINT = "surehook_run"
-
-
-class HandlerCommits(StoreError):
-    """A handler called commit or rollback on the transaction that also marks its event processed."""
-
-
-class HandlerEndedIt(HandlerCommits):
-    """A statement of a handler has ended the transaction: what it had done stands, and there is no mark that it is done."""
 
 
 class AsksWithin(StoreError):
@@ -312,11 +299,13 @@ class SqlTransaction(ReceiptStatements, Tries):
         except StoreError:
             raise
         except BaseException as error:
+            if self._was_passed_by():
+                raise HandlerEndedIt from error
             try:
                 self._say(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             except Exception as lost:
                 if self._is_ended_by(error, lost):
-                    raise HandlerEndedIt(ENDED_IT) from error
+                    raise HandlerEndedIt from error
                 # MySQL ends the whole transaction on a deadlock: the neighbours' work is gone with it.
                 raise StoreError(
                     f"the transaction was lost in a handler: {lost.__class__.__name__}"
@@ -332,12 +321,19 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def _release(self) -> None:
         """Keep what was done. Raises HandlerEndedIt where there is no savepoint any more, and no error that has ended it."""
+        if self._was_passed_by():
+            raise HandlerEndedIt
         try:
             self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
         except Exception as error:
             if self._is_ended_by(None, error):
-                raise HandlerEndedIt(ENDED_IT) from error
+                raise HandlerEndedIt from error
             raise
+
+    def _was_passed_by(self) -> bool:
+        """Tell whether the handler has written by the driver's own connection alone, and committed that there."""
+        late = self._not_begun()
+        return late is not None and not late.is_cut and late.was_passed_by(self._connection)
 
     def _is_ended_by(self, error: BaseException | None, lost: BaseException | None) -> bool:
         """Tell whether a statement of the handler ended the transaction before it raised this error, or returned: its work
@@ -389,12 +385,3 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return await_only(coroutine)
-
-
-def is_without_savepoint(error: BaseException | None) -> bool:
-    """Tell whether a driver says that there is no such savepoint, or no transaction."""
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-    if state in _NO_SAVEPOINT:
-        return True
-    number = error.args[0] if error is not None and error.args else None
-    return number == _NO_SAVEPOINT_MYSQL or _NO_SAVEPOINT_SQLITE in str(error)

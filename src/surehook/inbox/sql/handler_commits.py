@@ -1,0 +1,39 @@
+"""What a handler does to the transaction that is the inbox's to end: refused where it asks, found where it does not."""
+
+from __future__ import annotations
+
+from surehook.ports.inbox import StoreError
+
+# In a connection's `info`: a statement of the handler has failed, and it may have gone on.
+FAILED_WITHIN = "surehook_inbox_failed"
+# … and: the handler has called commit or rollback, and may have caught the refusal. SQLAlchemy takes the transaction for ended.
+REFUSED_WITHIN = "surehook_inbox_refused"
+REFUSED = "the inbox commits: a handler may only use savepoints (begin_nested)"
+ENDED_IT = (
+    "a statement of the handler has ended the transaction (COMMIT or ROLLBACK as a statement, or by the driver's own "
+    "connection; on MySQL and MariaDB also TRUNCATE, CREATE, ALTER, DROP and LOCK TABLES): what it did before that may stand, so "
+    "the event is not tried again. Let the inbox commit, use tx.begin_nested() for a part that may fail, and run such statements "
+    "elsewhere; then look at what it did, and replay the event if that is safe"
+)
+# "no such savepoint", "no transaction"
+_NO_SAVEPOINT, _NO_SAVEPOINT_MYSQL, _NO_SAVEPOINT_SQLITE = ("3B001", "25P01"), 1305, "no such savepoint"
+
+
+class HandlerCommits(StoreError):
+    """A handler called commit or rollback on the transaction that also marks its event processed."""
+
+
+class HandlerEndedIt(HandlerCommits):
+    """A statement of a handler has ended the transaction: what it had done stands, and there is no mark that it is done."""
+
+    def __init__(self) -> None:
+        super().__init__(ENDED_IT)
+
+
+def is_without_savepoint(error: BaseException | None) -> bool:
+    """Tell whether a driver says that there is no such savepoint, or no transaction."""
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    if state in _NO_SAVEPOINT:
+        return True
+    number = error.args[0] if error is not None and error.args else None
+    return number == _NO_SAVEPOINT_MYSQL or _NO_SAVEPOINT_SQLITE in str(error)
