@@ -292,7 +292,7 @@ MISTAKES = [
     Mistake("made tables as a role that is not there", lambda s: raised(lambda: s.inbox(changed(username="ana"))), '"ana"', "user or password"),
     Mistake("gave a wrong port", lambda s: s.away(changed(port=1)), "port 1", "is it running"),
     Mistake("gave a wrong host", lambda s: s.away(changed(host="nowhere.invalid")), "nowhere.invalid", "host and port"),
-    Mistake("gave a folder that is not there", lambda s: s.away(f"sqlite:///{s.folder}/none/app.db"), "unable to open database file", "correct the URL"),
+    Mistake("gave a folder that is not there", lambda s: s.away(f"sqlite:///{s.folder}/none/app.db"), "unable to open database file", "its folder is missing"),
     Mistake("gave a path as a URL", lambda s: raised(lambda: Inbox("app.db")), "not a database URL", "sqlite:///app.db"),
     Mistake("misspelt the database of the URL", lambda s: raised(lambda: Inbox("postgrsql://db/app")), "'postgrsql'", "mean 'postgresql'"),
     Mistake("misspelt the driver", lambda s: raised(lambda: Inbox("postgresql+psycog://db/app")), "'postgresql+psycog'", "postgresql+psycopg://"),

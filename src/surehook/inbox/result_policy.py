@@ -30,16 +30,16 @@ class HandlerTimeout(SurehookError):
     @classmethod
     def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
         """Make the error for a handler that nobody was able to cancel."""
-        error = cls.after(round(seconds, 2))
+        error = cls.after(handler, round(seconds, 2))
         setattr(error, _HANDLER, handler)
         return error
 
     @classmethod
-    def after(cls, seconds: float) -> HandlerTimeout:
+    def after(cls, handler: Handler, seconds: float) -> HandlerTimeout:
         """Make the error with its sentence and what to do."""
         return cls(
-            f"not done after {seconds:g} seconds: give what it waits for a timeout of its own, or the handler more time "
-            "(timeout_s= of on, or of Rules)"
+            f"{handler.name} was not done after {seconds:g} s: give what it waits for a timeout of its own, or the handler more "
+            "time (timeout_s= of on, or of Rules)"
         )
 
 
@@ -259,7 +259,7 @@ def _called(
             if handler.is_async:
                 result = deadlines.bound(transaction.wait, result, seconds)
         except Over as error:
-            raise HandlerTimeout.after(seconds) from error
+            raise HandlerTimeout.after(handler, seconds) from error
         except BaseException as error:
             if (theirs := marked(error)) is not None:
                 raise theirs from error

@@ -74,7 +74,7 @@ class Rules(Struct, frozen=True):
         if timeout_s > self.within_s:
             raise SettingsError(
                 "timeout_s",
-                f"{timeout_s:g} seconds are more than half a lease, which is {self.lease_ms / 1000:g}",
+                f"{timeout_s:g} seconds are more than half a lease of {self.lease_ms / 1000:g} seconds",
                 hint=f"rules=Rules(lease_ms={round(timeout_s * 2_000)}), or less to do for one handler",
             )
         return timeout_s

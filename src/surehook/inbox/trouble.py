@@ -33,7 +33,9 @@ AWAY_S = (0.2, 10.0)  # first and longest wait of a worker
 TABLES = "its tables are missing"
 # In the words of SQLite, PostgreSQL, MySQL and MariaDB, and of their drivers.
 _DOOR = [
-    (r"database .* does not exist|unknown database|unable to open database file",
+    (r"unable to open database file",
+     "its folder is missing, or this user may not write there: create it, or correct the path in the URL"),
+    (r"database .* does not exist|unknown database",
      "there is no such database: create it, or correct the URL"),
     (r"access denied for user .* to database",
      "its user has no right on that database, or it is misspelt: GRANT SELECT, INSERT, UPDATE, DELETE ON the database"),

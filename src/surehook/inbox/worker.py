@@ -16,10 +16,12 @@ from asyncio import CancelledError
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from surehook.core import ids
 from surehook.core.effects import Script
 from surehook.inbox.batch_results import BatchAttempt, BatchResult
 from surehook.inbox.batch_time import ClaimSize
 from surehook.inbox.calls import GivenUp
+from surehook.inbox.event import PREFIX
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
 from surehook.inbox.runs_in_hand import Carried, InProgress, Owed, Takeover
@@ -333,14 +335,13 @@ class Worker:
             return
         transactions, takeover = self._transactions, self._takeover
         token = takeover.in_progress.token
-        try:
-            if takeover.late is not None and takeover.error is not None:
-                done: BatchResult = yield self._store.run(
-                    transactions.fail_work(takeover.late, token, takeover.error)
-                )
+        if (late := takeover.late) is not None and takeover.error is not None:
+            try:
+                done: BatchResult = yield self._store.run(transactions.fail_work(late, token, takeover.error))
                 transactions.report(done)
-        except StoreError as error:
-            log.info("the lease of a run is left to lapse: %s", error)
+            except StoreError as error:
+                ref = ids.text(PREFIX, late.event)
+                log.info("the timeout of %s is not written down, and its lease lapses: %s", ref, error)
         yield from self._give_back(takeover.untried(), token)
 
     def _give_back(self, runs: Sequence[Run], token: bytes) -> Script[None]:

@@ -42,7 +42,7 @@ class QueueBounds(QueueWaits):
     def _hand_back(self, waiting: Waiting, *, has_stood: bool = False, was_released: bool = False) -> Step:
         """Say that there is no room. `has_stood`: it stood in the line so far."""
         event, now = waiting.event, self.now
-        text = f"{self.order.count} events wait for this document already; hand it in again later"
+        text = f"{self.order.count} events wait for this document already"
         if event.sequence is not None:
             one = Retried(event, waiting.since, now, now + self.order.again_ms, was_released, line_full=True)
             self.draft.retried[:] = kept_in_mind(self.order, self.draft.retried, one)

@@ -257,7 +257,8 @@ def in_transaction(connection: Connection) -> bool:
 
 def _changes(connection: Connection) -> int:
     """The rows that were written by this connection since it was opened."""
-    return int(connection.connection.driver_connection.total_changes)
+    own: Any = connection.connection.driver_connection
+    return int(own.total_changes)
 
 
 def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:

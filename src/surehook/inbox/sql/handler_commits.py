@@ -1,4 +1,4 @@
-"""What a handler does to the transaction that is the inbox's to end: refused where it asks, found where it does not."""
+"""Transactions of the inbox that a handler ends: refused where it asks for that, found where it does not."""
 
 from __future__ import annotations
 
