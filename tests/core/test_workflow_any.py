@@ -156,6 +156,27 @@ def test_no_stream_of_events_and_words_breaks_a_document(table, stream, said):
         moves += [step for step in decision.steps if step.is_move]
 
 
+def test_a_wait_that_was_over_while_the_document_stood_still_is_due_as_it_goes_on():
+    table = Table(
+        document_type="any",
+        states=("s0", "s1"),
+        initial="s0",
+        terminal=("s1",),
+        moves={"t0": {"s0": "s1"}},
+        order=Order(wait_s=1),
+        on_conflict="stop",
+    )
+    document = decide(table, None, Arrival(id="e1", type="t1", sequence=1), 0).document
+    document = decide(table, document, Arrival(id="e3", type="t0", sequence=3), 0).document
+    stands = decide(table, document, None, 1_000)
+    assert stands.document.stopped is not None and stands.wake_at is None
+    goes_on = decide(table, stands.document, Arrival(id="e1", type="t0", sequence=1), 1_000)
+    assert goes_on.document.stopped is None and goes_on.wake_at == 1_000
+    ended = decide(table, goes_on.document, None, 1_000)
+    assert [step.rule for step in ended.steps] == ["waited_too_long"]
+    assert ended.wake_at is None
+
+
 def heard(document: Document | None, what: str, moves: list[Step], now: int) -> Document | None:
     """The document after a word, where that can be said of it."""
     if document is None or (what == "undo" and not moves):
@@ -187,7 +208,8 @@ def check(table, before: Document | None, event, decision, now: int) -> Document
             assert [
                 step for step in decision.steps if step.rule in ("gave_up", "released") or step.released
             ] or not (before.waiting or before.stopped)
-    assert decision.wake_at is None or decision.wake_at > now
+    stood_still = before is not None and before.stopped is not None  # meanwhile, no wait ends
+    assert decision.wake_at is None or decision.wake_at > now or (stood_still and document.stopped is None)
     state = table.initial if before is None else before.state
     for step in decision.steps:
         assert step.before == state

@@ -270,7 +270,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     steps     in order. Beside the event's own: those of events that waited and have their turn now (call the handlers
               of their rows as well, if `is_move`), and of sequence numbers given up
     own       the step of the event that was handed in; None when only time passed
-    wake_at   call `decide` with no event at that instant (Unix milliseconds), or None. Late is as good as punctual
+    wake_at   call `decide` with no event at that instant (Unix milliseconds), or None. Late is as good as punctual:
+              it may be over already, where the event had a document go on that stood still
     """
 
     document: Document
