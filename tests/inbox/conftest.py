@@ -36,6 +36,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def runner() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
+        runner.run(_let_go())
+
+
+async def _let_go() -> None:
+    """Wait for connections that are on their way back to their pool: cancelled with the loop, they would be the collector's."""
+    tasks = {task for task in asyncio.all_tasks() if "AsyncConnection.close" in repr(task.get_coro())}
+    if tasks:
+        await asyncio.wait(tasks, timeout=5)
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def test_while_a_slow_handler_works_what_came_before_stands_and_others_have_the_
     def slow(event):
         claimed = other.store.run(other.transactions.claim_work(b"o" * 16))
         seen.append((rows(other, "select event_id from effects"), [run.event_id for run in claimed.runs]))
-        other.store.run(other.transactions.release_work([one.id for one in claimed.runs], b"o" * 16))
+        other.store.run(other.transactions.release_work([one.id for one in claimed.runs], b"o" * 16, 0))
 
     handled(house, lambda event: None, "document.quick")
     known_as_quick(house.inbox)

@@ -104,10 +104,10 @@ def test_a_cancelled_handler_has_failed_and_its_worker_goes_on(houses, caplog, c
         (member,) = house.inbox.pool.members
         async with asyncio.timeout(PATIENCE_S):
             await dead.wait()
-            await house.inbox.work()
         assert not member.is_done and not member.task.cancelling()
         await house.inbox.stop()
         assert not member.task.cancelled()
+        await house.inbox.work()
 
     house.do(story())
     assert house.states() == {"evt_0": "finalized", "evt_1": "dead", "evt_2": "finalized"}

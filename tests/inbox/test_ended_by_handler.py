@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, Ignore, Later, Refuse
 from tests.inbox.house import House
 
 QUICK = Backoff(first_s=1, factor=1, max_s=1, attempts=10, jitter=0)
@@ -17,8 +19,8 @@ STATEMENTS = {"sqlite": "commit", "postgresql": "commit", "mariadb": "truncate t
 def made(ground_of, runner):
     houses: list[House] = []
 
-    def make(database: str, kind: str) -> House:
-        house = House(kind, ground_of(database, kind)[1], runner, backoff=QUICK).prepare()
+    def make(database: str, kind: str, **options: Any) -> House:
+        house = House(kind, ground_of(database, kind)[1], runner, backoff=QUICK, **options).prepare()
         house.sql("create table cache (id int)")
         houses.append(house)
         return house
@@ -152,6 +154,59 @@ def test_what_the_driver_writes_and_does_not_commit_stands_or_falls_with_the_eve
     house.work()
     assert house.effects() == ["evt_1"]
     assert house.states() == {"evt_1": "finalized", "evt_2": "accepted"}
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("outcome", [Later(60), Ignore("no"), Refuse("no"), ValueError("no")], ids=str)
+@pytest.mark.parametrize(
+    "said", ["insert into effects (event_id) values ('evt_1')", "create table made (id int)"]
+)
+def test_what_the_driver_did_first_is_undone_with_the_rest(made, kind, outcome, said):
+    house = made("sqlite", kind)
+
+    def blocking(event, tx):
+        tx.connection.driver_connection.execute(said)
+        tx.execute(text("select 1"))
+        raise outcome
+
+    async def waiting(event, tx):
+        await (await tx.get_raw_connection()).driver_connection.execute(said)
+        await tx.execute(text("select 1"))
+        raise outcome
+
+    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    house.receive("evt_1")
+    house.work()
+    assert house.effects() == []
+    assert house.sql("select name from sqlite_master where name = 'made'") == []
+    assert house.events()[0].code != "handler_commits"
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("nested", ["session", "savepoint"])
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_one_that_ends_it_within_a_savepoint_is_dead_at_once(made, database, kind, nested):
+    """The savepoint of a session, or of its own, is gone with it: the database says so, and has undone nothing."""
+    house = made(database, kind, sessions=nested == "session")
+    said = text(STATEMENTS[database])
+
+    def blocking(event, tx):
+        with tx.begin_nested():
+            house.write(tx, event.id)
+            tx.execute(said)
+
+    async def waiting(event, tx):
+        async with tx.begin_nested():
+            await house.write(tx, event.id)
+            await tx.execute(said)
+
+    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    house.receive("evt_1")
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+    ended = house.events()[0]
+    assert (house.effects(), ended.code, ended.attempts) == (["evt_1"], "handler_commits", 1)
 
 
 @pytest.mark.slow

@@ -210,6 +210,28 @@ def test_what_is_claimed_after_the_order_to_stop_is_given_back_untried(houses):
 
 
 @of("sqlite")
+def test_a_batch_that_is_done_run_by_run_ends_with_the_event_it_is_at(houses):
+    house = houses()
+    worker, calls = house.inbox.worker(), []
+
+    @house.inbox.on("partner")
+    def commits(event, tx):
+        calls.append(event.id)
+        if len(calls) == 3:
+            tx.commit()
+        if len(calls) == 4:  # the first of them that is by itself
+            worker.stop()
+
+    known_as_quick(house.inbox)
+    for event_id in ("evt_1", "evt_2", "evt_3"):
+        house.receive(event_id)
+    effects.run(worker.until_stopped())
+    assert len(calls) == 4
+    given = house.sql("select attempts from surehook_inbox_runs where lease is null and due_at is not null")
+    assert set(given) == {(0,)}, "the others are given back, and no attempt counts"
+
+
+@of("sqlite")
 def test_the_batch_that_is_under_way_when_the_order_to_stop_comes_ends_with_the_event_it_is_at(houses):
     house = houses()
     seen = house.on(lambda event: house.inbox.pool.members[0].job.stop())

@@ -65,7 +65,7 @@ def claimed(house):
         claim,
         lambda transaction: steps.process_work([], TOKEN, {("signing", "", "doc_1"): None})(transaction),
         lambda transaction: steps.fail_work(run[0], TOKEN, RuntimeError("in vain"))(transaction),
-        lambda transaction: steps.release_work([run[0].id], TOKEN)(transaction),
+        lambda transaction: steps.release_work([run[0].id], TOKEN, NOW)(transaction),
         lambda transaction: transaction.take_up([run[0].id], now=NOW),
         lambda transaction: transaction.prune(bodies_before=0, events_before=0, limit=1),
         lambda transaction: (

@@ -13,6 +13,7 @@ import pytest
 from msgspec import structs
 
 from surehook.inbox import Backoff, Rules
+from surehook.inbox.runs_in_hand import Owed
 from surehook.inbox.workflow import Workflow, parse_table, render_table
 from surehook.ports.inbox import Contended
 from tests.inbox.house import House, known_as_quick, message, partner, partner_named
@@ -318,13 +319,14 @@ class TestWhatCameInTime:
         assert house.effects() == ["evt_1", "one", "two"]
         assert house.states()["evt_3"] == "held"
 
-    def test_so_it_is_once_it_is_given_back(self, houses):
-        """It is due since then, and its document knows an instant long ago."""
+    @pytest.mark.parametrize("pause_s", [0, 300])
+    def test_so_it_is_once_it_is_given_back(self, houses, pause_s):
+        """Its document knows an instant long ago, and other events were to be handled first."""
         house = self.failed_once(houses, rules=Rules(batch=1))
-        elsewhere = claimed(house, b"e" * 16)
         house.receive("other", "plain", document="doc_2")
         house.clock.passes(0.2)
-        given_back(house, elsewhere, b"e" * 16)
+        given_back(house, claimed(house, b"e" * 16), b"e" * 16)
+        house.clock.passes(pause_s)
         house.work()
         assert [one for one in house.effects() if one.startswith("evt")] == ["evt_1", "evt_2", "evt_3"]
 
@@ -407,8 +409,8 @@ def claimed(house, token, *, limit=100, lease_ms=60_000, ahead_ms=0):
 
 
 def given_back(house, runs, token):
-    ids = [run.id for run in runs]
-    house.do(house.inbox.store.run(lambda transaction: transaction.release(ids, token, now=house.clock.at)))
+    steps = house.inbox.transactions
+    house.do(house.inbox.store.run(steps.release_work(*Owed.of(runs, token))))
 
 
 class TestEachFailureIsItsOwnEvents:

@@ -143,7 +143,7 @@ PLANTED = {
         "test_waking.py::TestALook::test_sees_all_runs_as_of_one_moment",
     ),
     "a document goes on before what failed once and was given back": (
-        "sql/waking.py", '_is_anothers | (runs.c.lease.is_(None) & (runs.c.due_at <= bindparam("now")))', "_is_anothers",
+        "sql/claiming.py", "stood[run.id]", "now",
         "test_leaving.py::TestWhatCameInTime::test_so_it_is_once_it_is_given_back",
     ),
     "a token is asked about within a claim": (

@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from surehook.inbox import Backoff, Rules
 from surehook.inbox.sql import claiming, waking
+from surehook.ports.inbox import StoreUnavailable
 from tests.inbox.house import known_as_quick
 from tests.inbox.test_busy_documents import MINE, OTHER, received
 from tests.inbox.test_documents import BUFFER, STRICT, followed, state
@@ -118,7 +119,7 @@ class TestALook:
 
         def meanwhile(connection, found, **bounds):
             def given_back(connection):
-                claiming.release(connection, elsewhere, MINE, now=house.clock.at)
+                claiming.release(connection, elsewhere, MINE, due_at=house.clock.at)
 
             return free(Meanwhile(connection, given_back), found, **bounds)
 
@@ -126,6 +127,34 @@ class TestALook:
             patched.setattr(waking, "free", meanwhile)
             looked = house.do(house.inbox.store.run(house.inbox.transactions.claim_work(OTHER)))
         assert (looked.runs, looked.waking) == ([], {})
+
+
+@pytest.mark.parametrize("ground", [("sqlite", "sync")], ids="-".join, indirect=True)
+@pytest.mark.parametrize("beside", [["doc_9"], []], ids=["an event", "nothing else"])
+def test_what_an_outage_kept_from_its_turn_has_it_after_that_and_not_after_a_lease(
+    houses, monkeypatch, beside
+):
+    house = followed(houses, STRICT)
+    house.on()
+    known_as_quick(house.inbox)
+    held(house, ["doc_1", "doc_2"])
+    for document in beside:
+        house.receive("evt_9", "document.sent", document=document, n=1)
+    worker, outages = house.inbox.worker(), [StoreUnavailable("away for a moment")]
+    works = worker._transactions.process_work
+
+    def away(*given, **options):
+        def refused(transaction):
+            raise outages.pop()
+
+        return refused if outages else works(*given, **options)
+
+    monkeypatch.setattr(worker._transactions, "process_work", away)
+    with pytest.raises(StoreUnavailable):
+        house.turn(worker)
+    while house.turn(worker) is None:
+        pass
+    assert set(house.states().values()) == {"finalized"}
 
 
 def test_each_has_a_transaction_of_its_own_and_a_turn_ends_by_time(houses):

@@ -38,7 +38,7 @@ from surehook.inbox.sources.source import Source
 from surehook.inbox.standing_documents import StandingDocuments
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
-from surehook.ports.inbox_runs import DocumentKey, Run
+from surehook.ports.inbox_runs import DocumentKey, Run, due_since
 
 log = logging.getLogger("surehook.inbox")
 
@@ -180,16 +180,16 @@ class Processor:
     ) -> list[tuple[DocumentKey, bytes]]:
         """Put off who is late, and give back what was not handled; there, those whose document others wait for line up with them.
         Returns what was put off."""
-        put_off, given_back = [(key, run.id) for key, run in late], [run.id for run in rest]
+        put_off, given_back = [(key, run.id) for key, run in late], [*rest]
         for one in left:
             if one.key is not None and _may_line_up(one.run) and self.busy.is_waited_for(one.key):
                 put_off.append((one.key, one.run.id))
             else:
-                given_back.append(one.run.id)
+                given_back.append(one.run)
         if put_off:
             self.put_off_until_free(transaction, token, put_off)
         if given_back:
-            transaction.release(given_back, token, now=self._policy.now())
+            transaction.release([run.id for run in given_back], token, due_at=due_since(given_back))
         return put_off
 
     def put_off_until_free(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from surehook.ports.inbox_runs import DocumentKey, Run
+from surehook.ports.inbox_runs import DocumentKey, Run, due_since
 
 
 class InProgress(Struct):
@@ -38,10 +38,23 @@ class Carried(Struct):
 
 
 class Owed(NamedTuple):
-    """Runs, by id, that an outage kept from being given back: without what they carry, as it may last."""
+    """Runs, by id, that an outage kept from being given back: without what they carry, as it may last. `due_at`: since when the
+    first of them was due."""
 
-    token: bytes
     runs: list[bytes]
+    token: bytes
+    due_at: int
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], token: bytes) -> Owed:
+        return cls([run.id for run in runs], token, due_since(runs))
+
+
+class Failed(NamedTuple):
+    """A transaction that failed with one run, and whether events that had waited took effect in it as well."""
+
+    error: Exception
+    is_shared: bool
 
 
 class Takeover(Struct):

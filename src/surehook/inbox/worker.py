@@ -14,7 +14,6 @@ import logging
 import math
 from asyncio import CancelledError
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from surehook.core import ids
 from surehook.core.effects import Script
@@ -24,7 +23,7 @@ from surehook.inbox.calls import GivenUp
 from surehook.inbox.event import PREFIX
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
-from surehook.inbox.runs_in_hand import Carried, InProgress, Owed, Takeover
+from surehook.inbox.runs_in_hand import Carried, Failed, InProgress, Owed, Takeover
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_task import must_end, was_cancelled
@@ -38,13 +37,6 @@ MOVED = 50  # further tries of a run whose document moved: each time, somebody e
 CONTENDED = 5  # further tries of a run that others keep from being committed, before that counts as a failure
 OWED = 16  # batches that outages kept from being given back: a worker has one for each
 RELEASES = 5  # tries to give back what others have locked, or a serializable engine refuses
-
-
-class Failed(NamedTuple):
-    """A transaction that failed with one run, and whether events that had waited took effect in it as well."""
-
-    error: Exception
-    is_shared: bool
 
 
 class Worker:
@@ -69,6 +61,7 @@ class Worker:
         self.in_progress = InProgress()
         self._carried = Carried()
         self._owed: list[Owed] = []
+        self._asleep: dict[DocumentKey, int] = {}  # documents that it leased, and has not let go on
         self.is_stopping = False
         self.is_given_up = False
 
@@ -138,7 +131,7 @@ class Worker:
         carried, self._carried = self._carried, Carried()
         if carried.runs:
             self._transactions.busy.leave(carried.token, self._portion.size)
-            self._owe([run.id for _, run in carried.runs], carried.token)
+            self._owe(Owed.of([run for _, run in carried.runs], carried.token))
 
     def until_idle(self) -> Script[int]:
         """Claim and process until nothing is due; how many turns it took."""
@@ -170,7 +163,7 @@ class Worker:
         if not runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
-        self._carried = Carried()
+        self._carried, self._asleep = Carried(), dict(claimed.waking)
         try:
             is_all = yield from self._handling(runs, token, claimed.waking)
         finally:
@@ -251,6 +244,9 @@ class Worker:
         """Process runs in transactions of their own; False: not all of them were handled."""
         is_known, is_all = len(runs) == 1, True
         for number, run in enumerate(runs):
+            if number and self.is_stopping:
+                yield from self._give_back(runs[number:], token)
+                return False
             failed = Failed(error, is_shared) if is_known else None
             try:
                 done = yield from self._alone(run, token, failed)
@@ -308,12 +304,10 @@ class Worker:
         not all runs were handled that were claimed before: they may matter."""
         transactions = self._transactions
         time = transactions.time(lambda: self.is_stopping)
-        left = dict(claimed.waking)
         for number, key in enumerate(claimed.waking):
             if self.is_stopping or not is_all or (time.is_over() and number):
-                yield self._store.run(transactions.wake_again_work(left))
+                yield from self._give_back_asleep()
                 return
-            del left[key]
             try:
                 # What undoes something may end this process, and would be called for ever: that it will be, is noted first.
                 work = transactions.process_work((), b"", {key: claimed.leased_until}, may_undo=False)
@@ -328,6 +322,12 @@ class Worker:
                 yield self._store.run(transactions.put_off_work(key, failure))
             else:
                 transactions.report(done)
+            del self._asleep[key]
+
+    def _give_back_asleep(self) -> Script[None]:
+        if self._asleep:
+            yield self._store.run(self._transactions.wake_again_work(self._asleep))
+            self._asleep = {}
 
     def _take_over(self) -> Script[None]:
         """Settle what the worker before has left, and give the rest back."""
@@ -348,10 +348,10 @@ class Worker:
         if not runs:
             return
         lost: StoreError | None = None
-        ids = [run.id for run in runs]
+        owed = Owed.of(runs, token)
         for _ in range(RELEASES):
             try:
-                yield self._store.run(self._transactions.release_work(ids, token))
+                yield self._store.run(self._transactions.release_work(*owed))
                 return
             except Contended as error:
                 lost = error
@@ -359,7 +359,7 @@ class Worker:
             except StoreError as error:
                 lost = error
                 break
-        self._owe(ids, token)
+        self._owe(owed)
         log.warning(
             "%d runs could not be given back, and will be once the database answers; should this worker end before, they wait "
             "until their leases lapse, and this attempt counts: %s",
@@ -367,16 +367,17 @@ class Worker:
             lost,
         )
 
-    def _owe(self, runs: list[bytes], token: bytes) -> None:
-        self._owed = [*self._owed, Owed(token, runs)][-OWED:]
+    def _owe(self, owed: Owed) -> None:
+        self._owed = [*self._owed, owed][-OWED:]
 
     def _give_back_owed(self) -> Script[None]:
         """Give back what an outage has left: nobody was at work on it, so that its attempt is none. What others have taken by
         now stays theirs."""
+        yield from self._give_back_asleep()
         while self._owed:
             one = self._owed.pop()
             try:
-                yield self._store.run(self._transactions.release_work(one.runs, one.token))
+                yield self._store.run(self._transactions.release_work(*one))
             except StoreUnavailable:
                 self._owed.append(one)
                 raise

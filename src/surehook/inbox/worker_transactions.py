@@ -15,7 +15,7 @@ from surehook.inbox.rules import Rules
 from surehook.inbox.tried_again import TriedAgain
 from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import StoreError, Transaction
-from surehook.ports.inbox_runs import DocumentKey, Run
+from surehook.ports.inbox_runs import DocumentKey, Run, due_since
 
 CARRYING = 8  # batches that a lease is enough for, where runs are carried over to another one
 NONE_WAKE: Mapping[DocumentKey, int | None] = {}
@@ -199,15 +199,15 @@ class WorkerTransactions:
     def fail_work(self, run: Run, token: bytes, error: Exception) -> Callable[[Transaction], BatchResult]:
         return lambda transaction: self.processor.fail(transaction, run, token, error)
 
-    def release_work(self, runs: Sequence[bytes], token: bytes) -> Callable[[Transaction], None]:
-        return lambda transaction: transaction.release(runs, token, now=self.now())
+    def release_work(self, runs: Sequence[bytes], token: bytes, due_at: int) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.release(runs, token, due_at=due_at)
 
     def give_back_work(self, split: ClaimSplit, token: bytes) -> Callable[[Transaction], None]:
         """Give back what a slow handler would keep waiting."""
 
         def work(transaction: Transaction) -> None:
             if split.first:
-                transaction.release([run.id for run in split.first], token, now=self.now())
+                transaction.release([run.id for run in split.first], token, due_at=due_since(split.first))
             if split.busy:
                 self.processor.put_off_until_free(transaction, token, split.busy)
 

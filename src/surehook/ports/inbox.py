@@ -221,8 +221,9 @@ class Transaction(ReceiptTransaction, TryTransaction, WakingTransaction, Protoco
         """Lock those of these runs that the token still owns until the transaction ends; returns them."""
         ...
 
-    def release(self, runs: Sequence[bytes], token: bytes, *, now: int) -> None:
-        """Give back runs that were not tried, without counting an attempt."""
+    def release(self, runs: Sequence[bytes], token: bytes, *, due_at: int) -> None:
+        """Give back runs that were not tried, without counting an attempt. Those that had failed before are due since `due_at`:
+        since they were claimed first, as a later instant would let waits of their documents end before them."""
         ...
 
     def put_off(self, runs: Sequence[bytes], token: bytes, *, until: int) -> None:

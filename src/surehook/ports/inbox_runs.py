@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ DocumentKey = tuple[str, str, str]  # document type, tenant, document id
 
 
 class Run(Struct, kw_only=True):
-    """One claimed processing of an event, with all that a handler may want to know."""
+    """One claimed processing of an event, with all that a handler may want to know. `due_at`: as it was claimed."""
 
     id: bytes
     event: bytes
@@ -41,6 +42,12 @@ class Run(Struct, kw_only=True):
     url: str | None
     headers: str | None
     body: bytes | None  # None: its retention has ended
+    due_at: int = 0
+
+
+def due_since(runs: Sequence[Run]) -> int:
+    """The instant at which the first of them was due as it was claimed."""
+    return min((run.due_at for run in runs), default=0)
 
 
 class Filter(Struct, frozen=True, kw_only=True):

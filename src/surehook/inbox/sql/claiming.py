@@ -46,6 +46,7 @@ _COLUMNS = (
     events.c.event_id, events.c.type, events.c.item, events.c.received_at, events.c.occurred_at, events.c.proven,
     events.c.schema_version, events.c.correlation_id, requests.c.url, requests.c.headers, requests.c.body,
 )  # fmt: skip
+_NAMES = tuple(column.name for column in _COLUMNS)
 LOADED = select(*_COLUMNS).select_from(
     runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
 )
@@ -56,7 +57,7 @@ PUT_OFF = bytes(ID_BYTES)
 
 # Made once: a worker that finds nothing to do would spend most of its time on making them.
 _DUE = (
-    select(runs.c.id, runs.c.lease)
+    select(runs.c.id, runs.c.lease, runs.c.due_at)
     .where(runs.c.due_at <= bindparam("now"))
     .order_by(runs.c.due_at, runs.c.id)
     .limit(bindparam("most", type_=Integer))
@@ -69,10 +70,9 @@ _DUE_BOUND = _DUE.add_columns(BY_THE_WAY)
 
 def _place() -> ColumnElement[int]:
     """The place in the line of a run that was not tried. One that never failed is due since it came, whoever had it meanwhile:
-    waits of its document reckon with that; so is one that had no room. Where a retry stood is not known any more, so it is due
-    now."""
+    waits of its document reckon with that; so is one that had no room. Where a retry stood its row does not say any more."""
     is_in_time = or_(runs.c.error_code.is_(None), runs.c.error_code == LINE_FULL)
-    return case((is_in_time, runs.c.accepted_at), else_=bindparam("now"))
+    return case((is_in_time, runs.c.accepted_at), else_=bindparam("retries_at"))
 
 
 def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[tuple[Column[object], object], ...]:
@@ -159,7 +159,12 @@ def claim(
     if len(rows) < len(ids):
         rows = connection.execute(of_runs.taken_now, {"ids": given}).all()
         _sweep(connection, set(ids) - {bytes(row.id) for row in rows})
-    return [loaded(row) for row in rows]
+    stood = {bytes(row.id): int(row.due_at) for row in found}
+    claimed = [loaded(row) for row in rows]
+    for run in claimed:
+        # Where one stood whose lease lapsed nobody knows: perhaps as far ahead as it can have stood.
+        run.due_at = run.received_at if lapsed else stood[run.id]
+    return claimed
 
 
 def _ahead(connection: Connection, now: int, lease_ms: int) -> int | None:
@@ -182,7 +187,7 @@ def _sweep(connection: Connection, gone: set[bytes]) -> None:
 
 
 def loaded(row: Any) -> Run:
-    values: dict[str, Any] = dict(zip(Run.__struct_fields__, row, strict=True))
+    values: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
     for name in ("id", "event", "body"):
         if values[name] is not None:
             values[name] = bytes(values[name])
@@ -204,9 +209,9 @@ def hold(
     return {bytes(row[0]) for row in found}
 
 
-def release(connection: Connection, ids: Sequence[bytes], token: bytes, *, now: int) -> None:
+def release(connection: Connection, ids: Sequence[bytes], token: bytes, *, due_at: int) -> None:
     of_runs = _of_runs(connection)
-    connection.execute(of_runs.release, {"ids": of_runs.given(ids), "token": token, "now": now})
+    connection.execute(of_runs.release, {"ids": of_runs.given(ids), "token": token, "retries_at": due_at})
 
 
 def put_off(connection: Connection, ids: Sequence[bytes], token: bytes, *, until: int) -> None:
@@ -222,7 +227,7 @@ def call_back(
     # One that another process has by now is not waited for.
     found = [bytes(run) for (run,) in connection.execute(of_runs.waiting, {"ids": given})]
     if found:
-        connection.execute(of_runs.call_back, {"ids": of_runs.given(found), "now": now})
+        connection.execute(of_runs.call_back, {"ids": of_runs.given(found), "retries_at": now})
     called = set(found)
     if len(called) == len(ids):
         return called, ()

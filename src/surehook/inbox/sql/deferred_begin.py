@@ -22,10 +22,9 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, event
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.pool import NullPool, PoolProxiedConnection, QueuePool
 
 from surehook.inbox.sql import claiming, documenting
-from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -62,7 +61,6 @@ class Writer:
         self._is_over = False
         self.is_cut = False
         self.has_begun = False
-        self._changes: int | None = None  # of the connection, as it was given to handlers
         self.only_reads = False  # it sees what stood as it began, and others write meanwhile
 
     @property
@@ -87,14 +85,9 @@ class Writer:
             return statement, values
 
         event.listen(connection, "before_cursor_execute", about_to, retval=True)
-        self._changes = _changes(connection)
-
-    def was_passed_by(self, connection: Connection) -> bool:
-        """Tell whether rows stand that were written while it had not begun, by the driver's own connection, which says nothing
-        of its statements: it commits each of them, or was told to commit them. What it wrote after that hides it."""
-        if self._changes is None or in_transaction(connection):
-            return False
-        return _changes(connection) != self._changes
+        # The driver says nothing of its statements, so whoever asks for its own connection is about to say one.
+        connection.__class__ = HandlerConnection
+        connection.__dict__["surehook_writer"] = self
 
     def begin(self, connection: Connection) -> None:
         """Begin now. As a writer, unless nothing is to be written: a reader that becomes one later may be refused at once, and
@@ -122,8 +115,6 @@ class Writer:
             raise StoreError("this transaction was ended from outside")
 
     def _open(self, connection: Connection) -> None:
-        if self.was_passed_by(connection):
-            raise HandlerEndedIt
         if not in_transaction(connection):
             connection.exec_driver_sql("BEGIN" if self.only_reads else "BEGIN IMMEDIATE")
 
@@ -218,7 +209,7 @@ class AsyncWriter(Writer):
 
     def _shut(self, connection: Connection) -> None:
         self._cutting = asyncio.get_running_loop().create_task(
-            self._rolled_back(connection.connection.driver_connection)
+            self._rolled_back(pooled(connection).driver_connection)
         )
 
     async def _rolled_back(self, own: Any) -> None:
@@ -233,10 +224,31 @@ class AsyncWriter(Writer):
             self.end()
 
 
+class HandlerConnection(Connection):
+    """A connection as handlers have it on SQLite: the transaction begins as the driver's own is asked for."""
+
+    surehook_writer: Writer
+
+    @property
+    def connection(self) -> PoolProxiedConnection:
+        own = super().connection
+        if own.info.get(HANDLING):
+            self.surehook_writer.about_to(self)
+        return own
+
+
+def pooled(connection: Connection) -> PoolProxiedConnection:
+    """The pool's connection under this one, for whoever begins nothing by asking for it."""
+    return _POOLED(connection)
+
+
+_POOLED: Callable[[Connection], PoolProxiedConnection] = Connection.connection.fget  # type: ignore[attr-defined]
+
+
 def let_go(connection: Connection) -> None:
     """Free its place in the pool, whenever its owner comes back."""
-    connection.connection.detach()
-    connection.info.pop(HANDLING, None)  # which was copied
+    pooled(connection).detach()
+    pooled(connection).info.pop(HANDLING, None)  # which was copied
 
 
 def _interrupt(own: Any) -> None:
@@ -246,19 +258,13 @@ def _interrupt(own: Any) -> None:
 
 def driver(connection: Connection) -> Any:
     """The driver's own connection."""
-    return connection.connection.dbapi_connection
+    return pooled(connection).dbapi_connection
 
 
 def in_transaction(connection: Connection) -> bool:
     """True if SQLite has begun a transaction, whoever asked for it."""
-    faces = (driver(connection), connection.connection.driver_connection)  # aiosqlite has two
+    faces = (driver(connection), pooled(connection).driver_connection)  # aiosqlite has two
     return any(getattr(face, "in_transaction", False) for face in faces)
-
-
-def _changes(connection: Connection) -> int:
-    """The rows that were written by this connection since it was opened."""
-    own: Any = connection.connection.driver_connection
-    return int(own.total_changes)
 
 
 def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:

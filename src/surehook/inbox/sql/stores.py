@@ -28,7 +28,13 @@ from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import cutting, deferred_begin, engines, rights, versions
 from surehook.inbox.sql.contention import is_contended, sqlstate
 from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
-from surehook.inbox.sql.handler_commits import FAILED_WITHIN, REFUSED, REFUSED_WITHIN, HandlerCommits
+from surehook.inbox.sql.handler_commits import (
+    FAILED_WITHIN,
+    REFUSED,
+    REFUSED_WITHIN,
+    HandlerCommits,
+    is_without_savepoint,
+)
 from surehook.inbox.sql.transaction import AsksWithin, SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
 from surehook.inbox.trouble import is_connecting, next_step
@@ -359,7 +365,9 @@ def _guard(engine: Engine) -> None:
 
     def failed(context: ExceptionContext) -> None:
         connection = context.connection
-        if connection is not None and not connection.invalidated and connection.info.get(HANDLING):
+        if connection is None or connection.invalidated or is_without_savepoint(context.original_exception):
+            return
+        if connection.info.get(HANDLING):
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True
 

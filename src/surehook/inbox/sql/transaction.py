@@ -151,8 +151,8 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._idle_ms = None
         return mine
 
-    def release(self, runs: Sequence[bytes], token: bytes, *, now: int) -> None:
-        claiming.release(self.connection, runs, token, now=now)
+    def release(self, runs: Sequence[bytes], token: bytes, *, due_at: int) -> None:
+        claiming.release(self.connection, runs, token, due_at=due_at)
 
     def put_off(self, runs: Sequence[bytes], token: bytes, *, until: int) -> None:
         claiming.put_off(self.connection, runs, token, until=until)
@@ -299,8 +299,6 @@ class SqlTransaction(ReceiptStatements, Tries):
         except StoreError:
             raise
         except BaseException as error:
-            if self._was_passed_by():
-                raise HandlerEndedIt from error
             try:
                 self._say(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             except Exception as lost:
@@ -321,19 +319,12 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     def _release(self) -> None:
         """Keep what was done. Raises HandlerEndedIt where there is no savepoint any more, and no error that has ended it."""
-        if self._was_passed_by():
-            raise HandlerEndedIt
         try:
             self._say(f"RELEASE SAVEPOINT {_SAVEPOINT}")
         except Exception as error:
             if self._is_ended_by(None, error):
                 raise HandlerEndedIt from error
             raise
-
-    def _was_passed_by(self) -> bool:
-        """Tell whether the handler has written by the driver's own connection alone, and committed that there."""
-        late = self._not_begun()
-        return late is not None and not late.is_cut and late.was_passed_by(self._connection)
 
     def _is_ended_by(self, error: BaseException | None, lost: BaseException | None) -> bool:
         """Tell whether a statement of the handler ended the transaction before it raised this error, or returned: its work
@@ -342,7 +333,9 @@ class SqlTransaction(ReceiptStatements, Tries):
             return False
         own = lost.orig if isinstance(lost, DBAPIError) else lost
         kinds = self._database_error()
-        return is_without_savepoint(own) and not any(isinstance(one, kinds) for one in causes(error))
+        # That a savepoint of the handler's own is gone undoes nothing.
+        failed = (one for one in causes(error) if isinstance(one, kinds) and not is_without_savepoint(one))
+        return is_without_savepoint(own) and next(failed, None) is None
 
     def _database_error(self) -> tuple[type[BaseException], ...]:
         return (self._connection.dialect.loaded_dbapi.Error,)

@@ -71,12 +71,11 @@ _WAITS_SINCE = (
 _lately = (runs.c.due_at > bindparam("since"), runs.c.due_at <= bindparam("until"), runs.c.number == 0)
 _is_anothers = runs.c.lease != bindparam("token")
 _BEGUN_SINCE = select(func.min(runs.c.accepted_at)).where(*_lately, _is_anothers, runs.c.error_code.is_(None))
-# Also those that somebody gave back: they are due since then.
 _TRIED = (
     select(runs.c.id, runs.c.accepted_at)
     .where(
         *_lately,
-        _is_anothers | (runs.c.lease.is_(None) & (runs.c.due_at <= bindparam("now"))),
+        _is_anothers,
         runs.c.error_code.is_not(None),
         runs.c.accepted_at < bindparam("before"),
     )
