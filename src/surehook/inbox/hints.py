@@ -24,6 +24,8 @@ def hint(error: BaseException) -> str | None:
         return None
     if inspect.iscoroutine(error.obj):
         return f"{error.obj.__qualname__}(…) was not awaited: (await tx.execute(…)).{error.name}"
-    if error.name in _OF_SESSIONS and type(error.obj).__name__ in ("Connection", "AsyncConnection"):
-        return f"a {type(error.obj).__name__} has no `{error.name}`: sessions=True of the inbox makes tx an ORM session"
+    kinds = [kind.__name__ for kind in type(error.obj).__mro__]  # on SQLite it is one of ours
+    kind = next((one for one in kinds if one in ("Connection", "AsyncConnection")), None)
+    if error.name in _OF_SESSIONS and kind is not None:
+        return f"a {kind} has no `{error.name}`: sessions=True of the inbox makes tx an ORM session"
     return None
