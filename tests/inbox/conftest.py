@@ -41,7 +41,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 async def _let_go() -> None:
     """Wait for connections that are on their way back to their pool: cancelled with the loop, they would be the collector's."""
-    tasks = {task for task in asyncio.all_tasks() if "AsyncConnection.close" in repr(task.get_coro())}
+    tasks = {task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "AsyncConnection.close"}
     if tasks:
         await asyncio.wait(tasks, timeout=5)
 

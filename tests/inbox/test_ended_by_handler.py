@@ -30,6 +30,13 @@ def made(ground_of, runner):
         house.close()
 
 
+def work_three_times(house):
+    """As often as a retry is due."""
+    for _ in range(3):
+        house.work()
+        house.clock.passes(2)
+
+
 def ends_it(house, database, kind, error=None):
     """An event whose handler writes, ends the transaction, and then raises `error`, is worked on as often as it likes."""
     said = text(STATEMENTS[database])
@@ -48,9 +55,7 @@ def ends_it(house, database, kind, error=None):
 
     house.inbox.on("partner")(blocking if kind == "sync" else waiting)
     house.receive("evt_1")
-    for _ in range(3):
-        house.work()
-        house.clock.passes(2)
+    work_three_times(house)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -90,54 +95,54 @@ def test_one_whose_statement_undid_it_all_by_failing_is_tried_again(made, databa
             tx.connection.cursor().execute("select * from nowhere")
 
     house.receive("evt_1")
-    for _ in range(3):
-        house.work()
-        house.clock.passes(2)
+    work_three_times(house)
     assert (house.effects(), house.states()) == (["evt_1"], {"evt_1": "finalized"})
 
 
-def by_the_driver(*, raises: bool = False, commits: bool = True, then: str | None = None):
-    """Handlers that write by the driver's own connection, which says nothing of it: for a thread, and for a task."""
-    written = "insert into effects (event_id, word) values ('evt_1', 'raw')"
+WRITTEN = "insert into effects (event_id, word) values ('evt_1', 'raw')"
+
+
+def by_the_driver(
+    said: str = WRITTEN, *, commits: bool = True, then: str | None = None, error: Exception | None = None
+):
+    """Handlers that say something by the driver's own connection, which tells nobody: for a thread, and for a task."""
 
     def blocking(event, tx):
         own = tx.connection.driver_connection
-        own.execute(written)
+        own.execute(said)
         if commits:
             own.commit()
         if then is not None:
             tx.execute(text(then))
-        if raises:
-            raise ValueError("after it")
+        if error is not None:
+            raise error
 
     async def waiting(event, tx):
         own = (await tx.get_raw_connection()).driver_connection
-        await own.execute(written)
+        await own.execute(said)
         if commits:
             await own.commit()
         if then is not None:
             await tx.execute(text(then))
-        if raises:
-            raise ValueError("after it")
+        if error is not None:
+            raise error
 
     return {"sync": blocking, "async": waiting}
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("error", [None, ValueError("after it")], ids=["returns", "raises"])
 @pytest.mark.parametrize(
     "then", [None, "insert into effects (event_id, word) values ('lost', 'lost')", "select 1"]
 )
 def test_one_that_commits_by_the_driver_before_the_transaction_has_begun_is_dead_at_once(
-    made, kind, raises, then
+    made, kind, error, then
 ):
     """On SQLite it begins with the first statement that `tx` hears of."""
     house = made("sqlite", kind)
-    house.inbox.on("partner")(by_the_driver(raises=raises, then=then)[kind])
+    house.inbox.on("partner")(by_the_driver(then=then, error=error)[kind])
     house.receive("evt_1")
-    for _ in range(3):
-        house.work()
-        house.clock.passes(2)
+    work_three_times(house)
     assert house.effects() == ["evt_1"]
     ended = house.events()[0]
     assert (ended.state, ended.code, ended.attempts) == ("dead", "handler_commits", 1)
@@ -148,7 +153,8 @@ def test_one_that_commits_by_the_driver_before_the_transaction_has_begun_is_dead
 def test_what_the_driver_writes_and_does_not_commit_stands_or_falls_with_the_event(made, kind, then):
     house = made("sqlite", kind)
     house.inbox.on("partner", "document.signed")(by_the_driver(commits=False, then=then)[kind])
-    house.inbox.on("partner", "document.failed")(by_the_driver(commits=False, then=then, raises=True)[kind])
+    fails = by_the_driver(commits=False, then=then, error=ValueError("after it"))
+    house.inbox.on("partner", "document.failed")(fails[kind])
     house.receive("evt_1")
     house.receive("evt_2", "document.failed")
     house.work()
@@ -157,24 +163,13 @@ def test_what_the_driver_writes_and_does_not_commit_stands_or_falls_with_the_eve
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("outcome", [Later(60), Ignore("no"), Refuse("no"), ValueError("no")], ids=str)
 @pytest.mark.parametrize(
-    "said", ["insert into effects (event_id) values ('evt_1')", "create table made (id int)"]
+    "outcome", [Later(60), Ignore("no"), Refuse("no"), ValueError("no")], ids=lambda one: type(one).__name__
 )
+@pytest.mark.parametrize("said", [WRITTEN, "create table made (id int)"], ids=["a row", "a table"])
 def test_what_the_driver_did_first_is_undone_with_the_rest(made, kind, outcome, said):
     house = made("sqlite", kind)
-
-    def blocking(event, tx):
-        tx.connection.driver_connection.execute(said)
-        tx.execute(text("select 1"))
-        raise outcome
-
-    async def waiting(event, tx):
-        await (await tx.get_raw_connection()).driver_connection.execute(said)
-        await tx.execute(text("select 1"))
-        raise outcome
-
-    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    house.inbox.on("partner")(by_the_driver(said, commits=False, then="select 1", error=outcome)[kind])
     house.receive("evt_1")
     house.work()
     assert house.effects() == []
@@ -202,9 +197,7 @@ def test_one_that_ends_it_within_a_savepoint_is_dead_at_once(made, database, kin
 
     house.inbox.on("partner")(blocking if kind == "sync" else waiting)
     house.receive("evt_1")
-    for _ in range(3):
-        house.work()
-        house.clock.passes(2)
+    work_three_times(house)
     ended = house.events()[0]
     assert (house.effects(), ended.code, ended.attempts) == (["evt_1"], "handler_commits", 1)
 
@@ -231,7 +224,5 @@ def test_one_that_catches_a_deadlock_is_tried_again(made):
             pass
 
     house.receive("evt_1")
-    for _ in range(3):
-        house.work()
-        house.clock.passes(2)
+    work_three_times(house)
     assert (house.effects(), house.states()) == (["evt_1"], {"evt_1": "finalized"})

@@ -162,8 +162,8 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         return self.queue.mover(self._group_commit.put_all, self.stored)
 
     async def stop(self) -> None:
-        """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
-        cancelled, logged, and done again."""
+        """End the workers after the handler that each is in. What hangs after `Rules.stop_s` seconds is cancelled, logged, and
+        done again."""
         await effects.run_async(self.pool.stopping())
 
     async def work(self) -> int:

@@ -205,8 +205,8 @@ class Inbox(BaseInbox[SqlStore]):
         effects.run(script)
 
     def stop(self) -> None:
-        """End the workers after the handler that each is in, and after `Rules.stop_s` seconds at the latest: what hangs then is
-        left behind, logged, and done again."""
+        """End the workers after the handler that each is in. What hangs after `Rules.stop_s` seconds is left behind, logged, and
+        done again."""
         effects.run(self.pool.stopping())
 
     def work(self) -> int:

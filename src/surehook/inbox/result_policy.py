@@ -29,18 +29,13 @@ class HandlerTimeout(SurehookError):
 
     @classmethod
     def of(cls, handler: Handler, seconds: float) -> HandlerTimeout:
-        """Make the error for a handler that nobody was able to cancel."""
-        error = cls.after(handler, round(seconds, 2))
+        """Make the error of a handler, with its sentence and what to do."""
+        error = cls(
+            f"{handler.name} was not done after {round(seconds, 3):g} s: give what it waits for a timeout of its own, or the "
+            "handler more time (timeout_s= of on, or of Rules)"
+        )
         setattr(error, _HANDLER, handler)
         return error
-
-    @classmethod
-    def after(cls, handler: Handler, seconds: float) -> HandlerTimeout:
-        """Make the error with its sentence and what to do."""
-        return cls(
-            f"{handler.name} was not done after {seconds:g} s: give what it waits for a timeout of its own, or the handler more "
-            "time (timeout_s= of on, or of Rules)"
-        )
 
 
 class Called(Struct, frozen=True):
@@ -259,7 +254,7 @@ def _called(
             if handler.is_async:
                 result = deadlines.bound(transaction.wait, result, seconds)
         except Over as error:
-            raise HandlerTimeout.after(handler, seconds) from error
+            raise HandlerTimeout.of(handler, seconds) from error
         except BaseException as error:
             if (theirs := marked(error)) is not None:
                 raise theirs from error

@@ -167,8 +167,9 @@ class Writer:
             self._savepoint = statement
             return
         self._savepoint = None
+        # By a driver's connection that the handler kept from another time: it is all that was done.
         if statement.startswith("ROLLBACK") and in_transaction(connection):
-            self._undo(connection)  # the handler went to the driver itself: it is all that has been done
+            self._undo(connection)
 
     # -- from another thread ------------------------------------------------------------------------------------
 
