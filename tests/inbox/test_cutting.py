@@ -132,6 +132,26 @@ def test_a_statement_that_goes_on_is_interrupted(store):
     assert kept(store) == []
 
 
+def test_one_that_waits_for_another_process_is_cut_without_waiting_for_it(store):
+    caller, begins = [], threading.Event()
+
+    def waits(transaction):
+        caller.append(threading.get_ident())
+        begins.set()
+        transaction.connection.execute(INSERT)
+
+    with store.engine.connect() as other, ThreadPoolExecutor(2) as threads:
+        other.exec_driver_sql("BEGIN IMMEDIATE")
+        waiting = threads.submit(store.run, waits)
+        assert begins.wait(60)
+        assert threads.submit(store.cut, caller[0]).result(timeout=5), "SQLite would try for 10 s"
+        other.rollback()
+        with pytest.raises(StoreError):
+            waiting.result()
+    assert not store.turn.locked()
+    assert kept(store) == []
+
+
 def test_a_transaction_that_is_over_is_nobodys_to_cut(store):
     """Its connection is perhaps another's by now."""
     writer = Writer(WriterLock(store.turn))

@@ -14,6 +14,10 @@ from tests.budget import every
 HANGS_S = 0.05
 NEXT = " s: give what it waits for a timeout of its own, or the handler more time (timeout_s= of on, or of Rules)"
 WAITS = {
+    # about a minute, where nobody interrupts it
+    "sqlite": (
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000000) select count(*) from n"
+    ),
     "postgresql": "select pg_sleep(60)",
     "mariadb": "select sleep(60)",
 }
@@ -37,11 +41,56 @@ def test_a_coroutine_that_hangs_is_cancelled_undone_and_tried_again(houses):
     cancelled_undone_and_tried_again(houses, hang)
 
 
-@pytest.mark.parametrize(
-    "ground", every(2, ["postgresql", "mariadb"]), indirect=True
-)  # SQLite's own thread cannot be stopped
+@pytest.mark.parametrize("ground", ["sqlite", *every(2, ["postgresql", "mariadb"])], indirect=True)
 def test_one_that_hangs_in_the_database_loses_its_transaction_and_its_neighbours_get_another(houses):
     cancelled_undone_and_tried_again(houses, in_the_database)
+
+
+def test_one_that_hangs_in_sqlites_own_driver_is_interrupted_there(houses):
+    """It was waited for by whatever is said on that connection next."""
+    ends = []
+
+    async def by_the_driver(tx, seen):
+        raw = await tx.get_raw_connection()
+        ends.append(asyncio.ensure_future(raw.driver_connection.execute(WAITS["sqlite"])))
+        await asyncio.shield(ends[-1])
+
+    cancelled_undone_and_tried_again(houses, by_the_driver)
+    assert [str(one.exception()) for one in ends] == ["interrupted"] * len(ends)
+
+
+def test_one_that_waits_for_the_writer_of_sqlite_is_cancelled_where_it_waits(houses):
+    """Whoever looked at its connection for what had failed began to wait anew."""
+    house = houses(backoff=Backoff(attempts=1))
+    insert = text("insert into effects (event_id) values (:id)")
+    has_written, is_late = asyncio.Event(), asyncio.Event()
+
+    async def writes(event, tx):
+        await tx.execute(insert, {"id": event.id})
+        has_written.set()
+        await is_late.wait()
+
+    async def waits(event, tx):
+        await has_written.wait()
+        try:
+            await tx.execute(insert, {"id": event.id})
+        finally:
+            is_late.set()
+
+    house.inbox.on("partner", "document.written")(writes)
+    house.inbox.on("partner", "document.late", timeout_s=HANGS_S)(waits)
+    for word in ("written", "late"):
+        house.receive(word, f"document.{word}")
+
+    async def story():
+        house.inbox.start(2)
+        async with asyncio.timeout(5):  # that one waits for the writer: 10 s
+            await is_late.wait()
+        await house.inbox.stop()
+
+    house.do(story())
+    assert house.effects() == ["written"]
+    assert {one.id: one.code for one in house.events()} == {"written": None, "late": "handler_timeout"}
 
 
 def cancelled_undone_and_tried_again(houses, wait):

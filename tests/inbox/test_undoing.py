@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import text
 
 from surehook.core.errors import SettingsError
 from tests.inbox.house import House
@@ -154,6 +155,33 @@ def test_it_is_tried_ever_more_seldom(houses, failing):
     assert waits == [*(2**doubling for doubling in range(12)), 3_600, 3_600, 3_600][: len(waits)]
     assert len(waits) == 14, "in four hours"
     assert len(failing()) == len(seen)
+
+
+def test_one_that_ends_the_transaction_is_called_again_after_an_hour(houses, caplog):
+    """What it did stands, and was done once more after a second, two seconds, four …"""
+    house = followed(houses)
+    house.on(final=False)
+    calls = []
+
+    def blocking(event, tx):
+        calls.append(house.clock.at)
+        if hasattr(tx, "cursor"):  # Django's
+            tx.cursor().execute("commit")
+        else:
+            tx.execute(text("commit"))
+
+    async def waiting(event, tx):
+        calls.append(house.clock.at)
+        await tx.execute(text("commit"))
+
+    house.inbox.on_undo("partner", "*")(waiting if house.kind == "async" else blocking)
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    for _ in range(90):
+        house.work()
+        house.clock.passes(60)
+    assert [after - before for before, after in pairwise(calls)] == [3_600_000]
+    assert len(warned(caplog, "HandlerEndedIt")) == 2
 
 
 def test_a_replay_moves_it_again_and_may_be_undone_again(houses):

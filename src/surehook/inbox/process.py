@@ -35,6 +35,7 @@ from surehook.inbox.quoting import quoted
 from surehook.inbox.rejections import NO_DOCUMENT
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
+from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.inbox.standing_documents import StandingDocuments
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
@@ -290,7 +291,9 @@ class Processor:
         wait_ms = for_as_long(now - since)
         if undo_attempts.is_to_be_undone(document):
             document = undo_attempts.failed(document)
-            wait_ms = undo_attempts.wait_ms(document)
+            # What it did stands, and is done once more by each further attempt.
+            is_kept = isinstance(error, HandlerEndedIt)
+            wait_ms = undo_attempts.LONGEST_WAIT_MS if is_kept else undo_attempts.wait_ms(document)
         wake_at = now + wait_ms
         transaction.keep_documents([structs.replace(row, body=text_of(document), wake_at=wake_at)])
         log.warning(

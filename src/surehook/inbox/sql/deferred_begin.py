@@ -8,9 +8,8 @@ worker that has it now.
 
 Only a run that is alone in its transaction begins so late: the others of a batch would find it begun.
 
-A transaction may be cut by another thread. No check before a statement would do, since the statement runs after it, and what runs
-after a rollback is a transaction of its own. So the connection itself is told first to write nothing (`query_only`), which SQLite
-looks at as each statement begins; then it is rolled back, and it is no pool's any more.
+A transaction may be cut by another thread (interrupting.py). No check before a statement would do, since the statement runs after
+it. The connection is no pool's any more.
 """
 
 from __future__ import annotations
@@ -19,12 +18,15 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, event
 from sqlalchemy.pool import NullPool, PoolProxiedConnection, QueuePool
+from sqlalchemy.sql._typing import _InfoType
+from sqlalchemy.util import await_only
 
-from surehook.inbox.sql import claiming, documenting
+from surehook.inbox.sql import claiming, documenting, interrupting
+from surehook.inbox.sql.interrupting import AiosqliteConnection
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -32,8 +34,6 @@ T = TypeVar("T")
 
 HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
-INTERRUPT_S = 0.1  # that a statement under way has to end by itself, when its transaction is cut
-_NO_MORE = "PRAGMA query_only=ON"
 
 
 class Lock(Protocol):
@@ -175,8 +175,11 @@ class Writer:
 
     def cut(self, connection: Connection) -> bool:
         """End it, so that nothing of it is kept, nor of what its owner does with the connection from now on; whether that was
-        possible."""
-        with self._ending:
+        possible. Comes back in half a second; where SQLite waits for another process, it ends after that."""
+        return interrupting.bounded(lambda: self._cut(connection), lambda: driver(connection).interrupt())
+
+    def _cut(self, connection: Connection) -> bool:
+        with self._ending:  # its owner would close the connection under the hands of who rolls it back
             if self._is_over:
                 return True
             self.is_cut = True
@@ -190,16 +193,7 @@ class Writer:
         return True
 
     def _shut(self, connection: Connection) -> None:
-        own = driver(connection)
-        # Not at once: as long as rows of another statement are to be fetched, it would end what is said here, too.
-        interrupting = threading.Timer(INTERRUPT_S, _interrupt, (own,))
-        interrupting.daemon = True
-        interrupting.start()
-        try:
-            own.execute(_NO_MORE)
-            own.rollback()
-        finally:
-            interrupting.cancel()
+        interrupting.roll_back(driver(connection))
         self.end()
 
 
@@ -208,21 +202,29 @@ class AsyncWriter(Writer):
 
     _cutting: asyncio.Task[None] | None = None  # a loop does not keep its tasks
 
-    def _shut(self, connection: Connection) -> None:
-        self._cutting = asyncio.get_running_loop().create_task(
-            self._rolled_back(pooled(connection).driver_connection)
-        )
+    def cut(self, connection: Connection) -> bool:
+        return self._cut(connection)
 
-    async def _rolled_back(self, own: Any) -> None:
-        """Roll back; `own` does one thing after another, in a thread of its own."""
+    def _shut(self, connection: Connection) -> None:
+        self._cutting = asyncio.get_running_loop().create_task(self._rolled_back(of_aiosqlite(connection)))
+
+    async def _rolled_back(self, own: AiosqliteConnection) -> None:
         with suppress(Exception):  # the owner is back, and has closed it
-            saying = asyncio.ensure_future(own.execute(_NO_MORE))
-            await asyncio.wait({saying}, timeout=INTERRUPT_S)
-            if not saying.done():
-                await own.interrupt()
-            await saying
-            await own.rollback()
+            await interrupting.rolled_back(own)
             self.end()
+
+
+def end_statement(connection: Connection) -> None:
+    """End what a task was waiting for at aiosqlite as it was cancelled: by the driver's connection, which says nothing of it."""
+    with suppress(Exception):  # it is lost already, or closed
+        await_only(interrupting.idle(of_aiosqlite(connection)))
+
+
+def roll_back_cancelled(connection: Connection) -> None:
+    """Roll back as a task is cancelled in a statement. SQLAlchemy closes the connection next, which waits for the statement, and
+    rolls nothing back while somebody has a cursor of it."""
+    with suppress(Exception):  # closed it is in any case
+        await_only(interrupting.rolled_back(of_aiosqlite(connection)))
 
 
 class HandlerConnection(Connection):
@@ -237,6 +239,11 @@ class HandlerConnection(Connection):
             self.surehook_writer.about_to(self)
         return own
 
+    @property
+    def info(self) -> _InfoType:
+        """Notes on the pool's connection: whoever reads them, as at an error, says nothing by that."""
+        return pooled(self).info
+
 
 def pooled(connection: Connection) -> PoolProxiedConnection:
     """The pool's connection under this one, for whoever begins nothing by asking for it."""
@@ -246,15 +253,15 @@ def pooled(connection: Connection) -> PoolProxiedConnection:
 _POOLED: Callable[[Connection], PoolProxiedConnection] = Connection.connection.fget  # type: ignore[attr-defined]
 
 
+def of_aiosqlite(connection: Connection) -> AiosqliteConnection:
+    """The driver's own connection of an event loop."""
+    return cast(AiosqliteConnection, pooled(connection).driver_connection)
+
+
 def let_go(connection: Connection) -> None:
     """Free its place in the pool, whenever its owner comes back."""
     pooled(connection).detach()
     pooled(connection).info.pop(HANDLING, None)  # which was copied
-
-
-def _interrupt(own: Any) -> None:
-    with suppress(Exception):
-        own.interrupt()
 
 
 def driver(connection: Connection) -> Any:

@@ -12,8 +12,8 @@ REFUSED = "the inbox commits: a handler may only use savepoints (begin_nested)"
 ENDED_IT = (
     "a statement of the handler has ended the transaction (COMMIT or ROLLBACK as a statement, or by the driver's own "
     "connection; on MySQL and MariaDB also TRUNCATE, CREATE, ALTER, DROP and LOCK TABLES): what it did before that may stand, so "
-    "the event is not tried again. Let the inbox commit, use tx.begin_nested() for a part that may fail, and run such statements "
-    "elsewhere; then look at what it did, and replay the event if that is safe"
+    "the event is not tried again (what undoes a move is, after an hour). Let the inbox commit, use tx.begin_nested() for a part "
+    "that may fail, and run such statements elsewhere; then look at what it did, and replay the event if that is safe"
 )
 # "no such savepoint", "no transaction"
 _NO_SAVEPOINT, _NO_SAVEPOINT_MYSQL, _NO_SAVEPOINT_SQLITE = ("3B001", "25P01"), 1305, "no such savepoint"

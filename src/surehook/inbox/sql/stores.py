@@ -364,9 +364,11 @@ def _guard(engine: Engine) -> None:
             raise HandlerCommits(REFUSED)
 
     def failed(context: ExceptionContext) -> None:
-        connection = context.connection
-        if connection is None or connection.invalidated or is_without_savepoint(context.original_exception):
+        connection, error = context.connection, context.original_exception
+        if connection is None or connection.invalidated or is_without_savepoint(error):
             return
+        if isinstance(error, asyncio.CancelledError) and connection.dialect.driver == "aiosqlite":
+            deferred_begin.roll_back_cancelled(connection)
         if connection.info.get(HANDLING):
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -28,7 +29,7 @@ from surehook.inbox.sql import (
     waking,
 )
 from surehook.inbox.sql.contention import is_contended
-from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer
+from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer, end_statement
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -377,4 +378,9 @@ class SqlTransaction(ReceiptStatements, Tries):
             info.pop(HANDLING, None)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return await_only(coroutine)
+        try:
+            return await_only(coroutine)
+        except CancelledError:
+            if self._writer is not None:
+                end_statement(self._connection)
+            raise
