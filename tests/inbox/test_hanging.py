@@ -20,7 +20,7 @@ from surehook.inbox.sql.deferred_begin import Writer
 from surehook.inbox.worker import Worker
 from surehook.ports.inbox import Contended, StoreError
 from tests.inbox.house import known_as_quick
-from tests.inbox.test_documents import table
+from tests.inbox.test_documents import FIELDS, STRICT, table
 from tests.inbox.test_timeouts import NEXT
 
 INSERT = text("insert into effects (event_id) values (:id)")
@@ -116,6 +116,25 @@ def test_those_who_shared_its_transaction_are_done_anew_and_not_counted(houses, 
     house.clock.passes(21)
     until(lambda: house.effects() == ["evt_1", "evt_2"])
     until(lambda: house.states() == {"hang": "dead", "evt_1": "finalized", "evt_2": "finalized"})
+    hangs.go.set()
+    house.inbox.stop()
+
+
+@of("sqlite")
+def test_a_document_that_its_worker_had_leased_goes_on_at_once(houses, monkeypatch):
+    """It waited for a lease, since only runs were handed on."""
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    house.inbox.follow(table(fields=FIELDS, **STRICT), "*")
+    for event_id, type, number in (("evt_1", "sent", 1), ("evt_3", "signed", 3)):
+        house.receive(event_id, f"document.{type}", document="doc_1", n=number)
+    house.work()
+    assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+    house.receive("hang", "document.sent", document="doc_2", n=1)
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    house.inbox.start(1)
+    assert hangs.began.wait(PATIENCE_S)
+    house.clock.passes(21)
+    until(lambda: house.effects() == ["evt_1", "evt_3"])
     hangs.go.set()
     house.inbox.stop()
 

@@ -194,7 +194,7 @@ class WorkerPool(ABC, Generic[M]):
             )  # fmt: skip
             return
         error = HandlerTimeout.of(call.handler, call.until - call.began)
-        self._begin_or_owe(self._make(Takeover(worker.in_progress, call.run, error)))
+        self._begin_or_owe(self._make(Takeover(worker.in_progress, dict(worker.asleep), call.run, error)))
 
     def _give_up(self, member: M, worker: Worker, call: HandlerCall) -> bool:
         """Let nothing of the call be kept, and end its transaction; False if it has come back."""

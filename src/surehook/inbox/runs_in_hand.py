@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -58,9 +58,11 @@ class Failed(NamedTuple):
 
 
 class Takeover(Struct):
-    """The work that a worker leaves to its replacement: its claimed runs, and the run whose handler took too long, if one did."""
+    """The work that a worker leaves to its replacement: its claimed runs, the documents that it leased, with the instants
+    at which they were due, and the run whose handler took too long, if one did."""
 
     in_progress: InProgress
+    asleep: Mapping[DocumentKey, int]
     late: Run | None = None
     error: Exception | None = None
 

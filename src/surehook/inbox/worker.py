@@ -61,7 +61,7 @@ class Worker:
         self.in_progress = InProgress()
         self._carried = Carried()
         self._owed: list[Owed] = []
-        self._asleep: dict[DocumentKey, int] = {}  # documents that it leased, and has not let go on
+        self.asleep: dict[DocumentKey, int] = {}  # documents that it leased, and has not let go on
         self.is_stopping = False
         self.is_given_up = False
 
@@ -163,7 +163,7 @@ class Worker:
         if not runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
-        self._carried, self._asleep = Carried(), dict(claimed.waking)
+        self._carried, self.asleep = Carried(), dict(claimed.waking)
         try:
             is_all = yield from self._handling(runs, token, claimed.waking)
         finally:
@@ -308,6 +308,7 @@ class Worker:
             if self.is_stopping or not is_all or (time.is_over() and number):
                 yield from self._give_back_asleep()
                 return
+            instant = self.asleep.pop(key)  # whoever takes this worker's place does not try this one at once
             try:
                 # What undoes something may end this process, and would be called for ever: that it will be, is noted first.
                 work = transactions.process_work((), b"", {key: claimed.leased_until}, may_undo=False)
@@ -315,25 +316,27 @@ class Worker:
                 if done.to_undo:
                     done = yield self._store.run(transactions.process_work((), b"", {key: None}))
             except (Exception, CancelledError) as caught:
+                self.asleep[key] = instant
                 failure = self._failure(caught)
                 is_away = isinstance(failure, StoreUnavailable) and not isinstance(failure, Contended)
                 if self._is_lost(failure) or is_away:
                     raise
                 yield self._store.run(transactions.put_off_work(key, failure))
+                del self.asleep[key]
             else:
                 transactions.report(done)
-            del self._asleep[key]
 
     def _give_back_asleep(self) -> Script[None]:
-        if self._asleep:
-            yield self._store.run(self._transactions.wake_again_work(self._asleep))
-            self._asleep = {}
+        if self.asleep:
+            yield self._store.run(self._transactions.wake_again_work(self.asleep))
+            self.asleep = {}
 
     def _take_over(self) -> Script[None]:
         """Settle what the worker before has left, and give the rest back."""
         if self._takeover is None:
             return
         transactions, takeover = self._transactions, self._takeover
+        self.asleep = dict(takeover.asleep)
         token = takeover.in_progress.token
         if (late := takeover.late) is not None and takeover.error is not None:
             try:

@@ -83,7 +83,7 @@ class WorkerTasks(WorkerPool[TaskMember]):
                 continue
             member.task.cancel()
             log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
-            takeovers.append(Takeover(worker.in_progress))
+            takeovers.append(Takeover(worker.in_progress, dict(worker.asleep)))
         yield self._wait(late, LET_GO_S)
         for member in waiting:
             if not member.is_done:

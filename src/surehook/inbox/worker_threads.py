@@ -94,7 +94,7 @@ class WorkerThreads(WorkerPool[ThreadMember]):
                 waiting.append(member)
             elif self._give_up(member, worker, call):
                 log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
-                takeovers.append(Takeover(worker.in_progress))
+                takeovers.append(Takeover(worker.in_progress, dict(worker.asleep)))
         yield self._wait(waiting, LET_GO_S)
         for member in waiting:
             if not member.is_done:
