@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
-from surehook.inbox.sql import deferred_begin, engines
+from surehook.inbox.sql import driver_connections, engines
 from surehook.inbox.sql.deferred_begin import Writer
 from surehook.inbox.sql.stores import SqlStore, WriterLock
 from surehook.ports.inbox import StoreError
@@ -106,7 +106,7 @@ def test_a_transaction_is_cut_of_which_rows_are_still_to_be_fetched(store):
         rows = tx.execute(text("select id from effects"))
         assert rows.fetchone()
         cut(store)
-        assert not deferred_begin.in_transaction(tx)
+        assert not driver_connections.in_transaction(tx)
 
     with pytest.raises(StoreError, match="ended from outside"):
         store.run(handled(handler))

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from surehook.core import effects
 from surehook.inbox import Backoff, Rules, pool
 from surehook.inbox.calls import GivenUp, HandlerCalls
-from surehook.inbox.sql import deferred_begin, engines, stores
+from surehook.inbox.sql import driver_connections, engines, stores
 from surehook.inbox.sql.deferred_begin import Writer
 from surehook.inbox.worker import Worker
 from surehook.ports.inbox import Contended, StoreError
@@ -367,7 +367,7 @@ def test_who_is_cut_while_it_waits_for_its_turn_begins_nothing_and_keeps_nothing
         turn.connection = connection
         with pytest.raises(StoreError, match="ended from outside"):
             turn.writer.about_to(connection)
-        assert not deferred_begin.in_transaction(connection)
+        assert not driver_connections.in_transaction(connection)
         assert not turn.writer.has_begun
     turn.writer.end()
     assert turn.taken == 0

@@ -278,6 +278,8 @@ MISTAKES = [
     Mistake("misspelt the pattern, or did not import the module", not_imported, "document.signed of partner", "is its module imported"),
     Mistake("wrote a pattern with half a word", lambda s: raised(lambda: s.inbox().on("partner", "doc*")(moved)), "'doc*'", "document.*"),
     Mistake("gave a handler more than half a lease", lambda s: raised(lambda: s.inbox().on("partner", timeout_s=45)(moved)), "45 seconds", "Rules(lease_ms=90000)"),
+    Mistake("gave all handlers more than half a lease", lambda s: raised(lambda: Rules(timeout_s=45)), "45 seconds", "Rules(lease_ms=90000)"),
+    Mistake("gave a timeout as text", lambda s: raised(lambda: Rules(timeout_s="20")), "timeout_s", "Rules(timeout_s=20)"),  # type: ignore[arg-type]
     Mistake("gave rules as a dict", lambda s: raised(lambda: Inbox("sqlite://", rules={"lease_ms": 1})), "dict", "Rules(lease_ms="),  # type: ignore[arg-type]
     Mistake("gave a batch of nothing", lambda s: raised(lambda: Rules(batch=0)), "batch", "Rules(batch=64)"),
     Mistake("gave a lease of a minute in seconds", lambda s: raised(lambda: Rules(lease_ms=60)), "lease_ms", "Rules(lease_ms=60_000)"),

@@ -50,6 +50,7 @@ class Rules(Struct, frozen=True):
         if not isinstance(self.batch, int) or not isinstance(self.lease_ms, int):
             field = "lease_ms" if isinstance(self.batch, int) else "batch"
             raise SettingsError(field, "a whole number", hint=f"Rules({_BOUNDS[field][3]})")
+        self.timeout(None)
 
     @property
     def within_s(self) -> float:
@@ -69,7 +70,9 @@ class Rules(Struct, frozen=True):
             or not 0 < timeout_s <= TIMEOUT_MOST_S
         ):
             raise SettingsError(
-                "timeout_s", f"more than 0 and at most {TIMEOUT_MOST_S} seconds, and not {timeout_s!r:.40}"
+                "timeout_s",
+                f"more than 0 and at most {TIMEOUT_MOST_S} seconds, and not {timeout_s!r:.40}",
+                hint=f"Rules(timeout_s={TIMEOUT_S:g}), or on(…, timeout_s={TIMEOUT_S:g}) for one handler",
             )
         if timeout_s > self.within_s:
             raise SettingsError(

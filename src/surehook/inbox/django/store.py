@@ -24,7 +24,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from surehook.core.errors import SettingsError
 from surehook.inbox.django.blocks import LEFT_OPEN, LeftOpen, Unbalanced, level
 from surehook.inbox.sql import borrowed, cutting, engines
-from surehook.inbox.sql.deferred_begin import Writer, driver
+from surehook.inbox.sql.deferred_begin import Writer
+from surehook.inbox.sql.driver_connections import driver
 from surehook.inbox.sql.handler_commits import FAILED_WITHIN, HandlerEndedIt
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs

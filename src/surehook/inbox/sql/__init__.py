@@ -16,6 +16,8 @@ there is one text of every statement and one order of locks.
     bulk.py     many rows in one call of the driver
     transaction.py  one transaction with all of that
     deferred_begin.py  on SQLite: nothing is locked before something is written
+    interrupting.py    on SQLite: a transaction or a statement ended from outside
+    driver_connections.py  the connections under SQLAlchemy's
     stores.py   transactions of both kinds of engine; the one place where errors of drivers are translated
     engines.py  an engine from a URL, with the settings that durability needs
 

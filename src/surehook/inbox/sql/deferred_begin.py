@@ -18,22 +18,28 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sqlalchemy import Connection, event
 from sqlalchemy.pool import NullPool, PoolProxiedConnection, QueuePool
-from sqlalchemy.sql._typing import _InfoType
-from sqlalchemy.util import await_only
 
 from surehook.inbox.sql import claiming, documenting, interrupting
-from surehook.inbox.sql.interrupting import AiosqliteConnection
+from surehook.inbox.sql.driver_connections import (
+    HANDLING,
+    AiosqliteConnection,
+    driver,
+    in_transaction,
+    let_go,
+    of_aiosqlite,
+    pooled,
+)
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from sqlalchemy.sql._typing import _InfoType
 
-HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
-HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+T = TypeVar("T")
 
 
 class Lock(Protocol):
@@ -214,19 +220,6 @@ class AsyncWriter(Writer):
             self.end()
 
 
-def end_statement(connection: Connection) -> None:
-    """End what a task was waiting for at aiosqlite as it was cancelled: by the driver's connection, which says nothing of it."""
-    with suppress(Exception):  # it is lost already, or closed
-        await_only(interrupting.idle(of_aiosqlite(connection)))
-
-
-def roll_back_cancelled(connection: Connection) -> None:
-    """Roll back as a task is cancelled in a statement. SQLAlchemy closes the connection next, which waits for the statement, and
-    rolls nothing back while somebody has a cursor of it."""
-    with suppress(Exception):  # closed it is in any case
-        await_only(interrupting.rolled_back(of_aiosqlite(connection)))
-
-
 class HandlerConnection(Connection):
     """A connection as handlers have it on SQLite: the transaction begins as the driver's own is asked for."""
 
@@ -243,36 +236,6 @@ class HandlerConnection(Connection):
     def info(self) -> _InfoType:
         """Notes on the pool's connection: whoever reads them, as at an error, says nothing by that."""
         return pooled(self).info
-
-
-def pooled(connection: Connection) -> PoolProxiedConnection:
-    """The pool's connection under this one, for whoever begins nothing by asking for it."""
-    return _POOLED(connection)
-
-
-_POOLED: Callable[[Connection], PoolProxiedConnection] = Connection.connection.fget  # type: ignore[attr-defined]
-
-
-def of_aiosqlite(connection: Connection) -> AiosqliteConnection:
-    """The driver's own connection of an event loop."""
-    return cast(AiosqliteConnection, pooled(connection).driver_connection)
-
-
-def let_go(connection: Connection) -> None:
-    """Free its place in the pool, whenever its owner comes back."""
-    pooled(connection).detach()
-    pooled(connection).info.pop(HANDLING, None)  # which was copied
-
-
-def driver(connection: Connection) -> Any:
-    """The driver's own connection."""
-    return pooled(connection).dbapi_connection
-
-
-def in_transaction(connection: Connection) -> bool:
-    """True if SQLite has begun a transaction, whoever asked for it."""
-    faces = (driver(connection), pooled(connection).driver_connection)  # aiosqlite has two
-    return any(getattr(face, "in_transaction", False) for face in faces)
 
 
 def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:

@@ -22,7 +22,7 @@ from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import cutting
-from surehook.inbox.sql.deferred_begin import HANDLED
+from surehook.inbox.sql.driver_connections import HANDLED
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
 
 log = logging.getLogger("surehook.inbox")

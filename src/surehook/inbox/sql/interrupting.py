@@ -12,25 +12,19 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import Protocol
+
+from sqlalchemy import Connection
+from sqlalchemy.util import await_only
+
+from surehook.inbox.sql.driver_connections import AiosqliteConnection, of_aiosqlite
 
 INTERRUPT_S = 0.1  # that a statement under way has to end by itself
 END_S = 0.4  # for the end after it; not long enough where SQLite waits for another process, which nobody interrupts
 _NO_MORE = "PRAGMA query_only=ON"
 _NOTHING = "PRAGMA query_only"
-
-
-class AiosqliteConnection(Protocol):
-    """A connection of aiosqlite, which does one thing after another in a thread of its own."""
-
-    def execute(self, sql: str) -> Awaitable[object]: ...
-
-    async def rollback(self) -> None: ...
-
-    async def interrupt(self) -> None: ...
 
 
 def bounded(end: Callable[[], bool], interrupt: Callable[[], object]) -> bool:
@@ -65,9 +59,17 @@ async def rolled_back(own: AiosqliteConnection) -> None:
     await own.rollback()
 
 
-async def idle(own: AiosqliteConnection) -> None:
-    """End the statement that a task which was cancelled has left behind. Raises what the driver raises."""
-    await _told(own, _NOTHING)
+def end_statement(connection: Connection) -> None:
+    """End what a task was waiting for at aiosqlite as it was cancelled: by the driver's connection, which says nothing of it."""
+    with suppress(Exception):  # it is lost already, or closed
+        await_only(_told(of_aiosqlite(connection), _NOTHING))
+
+
+def end_transaction(connection: Connection) -> None:
+    """Roll back as a task is cancelled in a statement. SQLAlchemy closes the connection next, which waits for the statement, and
+    rolls nothing back while somebody has a cursor of it."""
+    with suppress(Exception):  # closed it is in any case
+        await_only(rolled_back(of_aiosqlite(connection)))
 
 
 async def _told(own: AiosqliteConnection, statement: str) -> None:

@@ -25,9 +25,10 @@ from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
-from surehook.inbox.sql import cutting, deferred_begin, engines, rights, versions
+from surehook.inbox.sql import cutting, driver_connections, engines, interrupting, rights, versions
 from surehook.inbox.sql.contention import is_contended, sqlstate
-from surehook.inbox.sql.deferred_begin import HANDLING, AsyncWriter, Writer
+from surehook.inbox.sql.deferred_begin import AsyncWriter, Writer
+from surehook.inbox.sql.driver_connections import HANDLING
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -263,7 +264,7 @@ def _cut(open_: Open | None) -> bool:
         return writer.cut(connection)
     try:
         was_cut = cutting.cut(connection.connection.driver_connection)
-        deferred_begin.let_go(connection)
+        driver_connections.let_go(connection)
         return was_cut
     except SQLAlchemyError:  # it is lost already
         return True
@@ -299,7 +300,7 @@ def _was_refused(connection: Connection) -> bool:
 
 def begin(connection: Connection) -> None:
     """On SQLite, begin as a writer: a reader that becomes one later may be refused at once, without waiting."""
-    if connection.dialect.name == "sqlite" and not deferred_begin.in_transaction(connection):
+    if connection.dialect.name == "sqlite" and not driver_connections.in_transaction(connection):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
@@ -368,7 +369,7 @@ def _guard(engine: Engine) -> None:
         if connection is None or connection.invalidated or is_without_savepoint(error):
             return
         if isinstance(error, asyncio.CancelledError) and connection.dialect.driver == "aiosqlite":
-            deferred_begin.roll_back_cancelled(connection)
+            interrupting.end_transaction(connection)
         if connection.info.get(HANDLING):
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True

@@ -22,6 +22,7 @@ from surehook.inbox.sql import (
     documenting,
     hastening,
     idle_timeout,
+    interrupting,
     parking,
     pruning,
     settling,
@@ -29,7 +30,8 @@ from surehook.inbox.sql import (
     waking,
 )
 from surehook.inbox.sql.contention import is_contended
-from surehook.inbox.sql.deferred_begin import HANDLED, HANDLING, Writer, end_statement
+from surehook.inbox.sql.deferred_begin import Writer
+from surehook.inbox.sql.driver_connections import HANDLED, HANDLING
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -382,5 +384,5 @@ class SqlTransaction(ReceiptStatements, Tries):
             return await_only(coroutine)
         except CancelledError:
             if self._writer is not None:
-                end_statement(self._connection)
+                interrupting.end_statement(self._connection)
             raise

@@ -1,0 +1,52 @@
+"""The connections under SQLAlchemy's: the pool's, with what is noted of it, and the driver's own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
+
+from sqlalchemy import Connection
+from sqlalchemy.pool import PoolProxiedConnection
+
+HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
+HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+
+
+class AiosqliteConnection(Protocol):
+    """A connection of aiosqlite, which does one thing after another in a thread of its own."""
+
+    def execute(self, sql: str) -> Awaitable[object]: ...
+
+    async def rollback(self) -> None: ...
+
+    async def interrupt(self) -> None: ...
+
+
+def pooled(connection: Connection) -> PoolProxiedConnection:
+    """The pool's connection under this one, for whoever begins nothing by asking for it."""
+    return _POOLED(connection)
+
+
+_POOLED: Callable[[Connection], PoolProxiedConnection] = Connection.connection.fget  # type: ignore[attr-defined]
+
+
+def of_aiosqlite(connection: Connection) -> AiosqliteConnection:
+    """The driver's own connection of an event loop."""
+    return cast(AiosqliteConnection, pooled(connection).driver_connection)
+
+
+def let_go(connection: Connection) -> None:
+    """Free its place in the pool, whenever its owner comes back."""
+    pooled(connection).detach()
+    pooled(connection).info.pop(HANDLING, None)  # which was copied
+
+
+def driver(connection: Connection) -> Any:
+    """The driver's own connection."""
+    return pooled(connection).dbapi_connection
+
+
+def in_transaction(connection: Connection) -> bool:
+    """True if SQLite has begun a transaction, whoever asked for it."""
+    faces = (driver(connection), pooled(connection).driver_connection)  # aiosqlite has two
+    return any(getattr(face, "in_transaction", False) for face in faces)
