@@ -112,13 +112,18 @@ def test_a_transaction_is_cut_of_which_rows_are_still_to_be_fetched(store):
         store.run(handled(handler))
 
 
-def test_a_statement_that_goes_on_is_interrupted(store):
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_a_statement_that_goes_on_is_ended(store, has_rows):
+    """Where rows of another one are still to be fetched, an interrupt would end the rollback, too."""
     began = threading.Event()
     caller = threading.get_ident()
 
     def endless(tx):
         tx.execute(INSERT)
         tx.connection.driver_connection.create_function("began", 0, began.set)
+        rows = tx.execute(text("select 1 union all select 2"))
+        if not has_rows:
+            rows.close()
         with pytest.raises(OperationalError, match="interrupted"):
             tx.execute(
                 text("with recursive n(i) as (select began() union all select i from n) select max(i) from n")
@@ -129,6 +134,25 @@ def test_a_statement_that_goes_on_is_interrupted(store):
         with pytest.raises(StoreError, match="ended from outside"):
             store.run(handled(endless))
         assert done.result()
+    assert kept(store) == []
+
+
+def test_it_is_cut_where_no_thread_is_to_be_had(store, monkeypatch):
+    start = threading.Thread.start
+
+    def refused(thread):
+        if thread.name == "surehook-inbox-cut":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+
+    def handler(tx):
+        tx.execute(INSERT)
+        cut(store)
+
+    with pytest.raises(StoreError, match="ended from outside"):
+        store.run(handled(handler))
     assert kept(store) == []
 
 
@@ -144,7 +168,7 @@ def test_one_that_waits_for_another_process_is_cut_without_waiting_for_it(store)
         other.exec_driver_sql("BEGIN IMMEDIATE")
         waiting = threads.submit(store.run, waits)
         assert begins.wait(60)
-        assert threads.submit(store.cut, caller[0]).result(timeout=5), "SQLite would try for 10 s"
+        assert not threads.submit(store.cut, caller[0]).result(timeout=5), "SQLite would try for 10 s"
         other.rollback()
         with pytest.raises(StoreError):
             waiting.result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -52,6 +53,45 @@ def test_who_is_cancelled_from_outside_is_cancelled_and_not_late():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+    run(story())
+
+
+def test_who_is_being_cancelled_by_another_is_not_cancelled_once_more():
+    """What it asked of the database is ended in that time."""
+
+    async def ends_slowly() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(5)
+
+    async def story() -> None:
+        deadlines, loop = Deadlines(), asyncio.get_running_loop()
+        began = loop.time()
+        task = asyncio.ensure_future(bound(deadlines, ends_slowly(), 10))
+        await asyncio.sleep(9)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert loop.time() - began == pytest.approx(14, abs=0.1)
+
+    run(story())
+
+
+def test_who_was_cancelled_and_goes_on_has_its_time_all_the_same():
+    async def goes_on() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(9.95):
+                await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    async def story() -> None:
+        deadlines, loop = Deadlines(), asyncio.get_running_loop()
+        began = loop.time()
+        with pytest.raises(Over):
+            await bound(deadlines, goes_on(), 10)
+        assert loop.time() - began == pytest.approx(10, abs=0.2)
 
     run(story())
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from surehook.inbox import Backoff, Ignore, Later, Refuse
+from surehook.inbox import Backoff, Ignore, Later, Refuse, Rules, pool
 from tests.inbox.house import House
+from tests.inbox.test_hanging import PATIENCE_S, until
 
 QUICK = Backoff(first_s=1, factor=1, max_s=1, attempts=10, jitter=0)
 STATEMENTS = {"sqlite": "commit", "postgresql": "commit", "mariadb": "truncate table cache"}
@@ -69,6 +71,50 @@ def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
     assert "has ended the transaction" in ended.error and "begin_nested" in ended.error
     house.receive("evt_2")
     house.sql("delete from effects")
+
+
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_one_that_hangs_after_it_is_dead_at_once_as_well(made, database, monkeypatch):
+    """Each attempt that was given up kept its effects."""
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    house = made(database, "sync")
+    hangs, go = threading.Event(), threading.Event()
+
+    def handler(event, tx):
+        house.write(tx, event.id)
+        tx.execute(text(STATEMENTS[database]))
+        hangs.set()
+        go.wait(PATIENCE_S)
+
+    house.inbox.on("partner")(handler)
+    house.receive("evt_1")
+    house.inbox.start(1)
+    assert hangs.wait(PATIENCE_S)
+    house.clock.passes(21)
+    until(lambda: house.events()[0].state == "dead")
+    go.set()
+    house.inbox.stop()
+    assert (house.effects(), house.events()[0].code) == (["evt_1"], "handler_commits")
+
+
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_one_that_hangs_after_it_is_not_done_anew_after_a_stop(made, database):
+    house = made(database, "sync", rules=Rules(stop_s=0.1))
+    hangs, go = threading.Event(), threading.Event()
+
+    def handler(event, tx):
+        house.write(tx, event.id)
+        tx.execute(text(STATEMENTS[database]))
+        hangs.set()
+        go.wait(PATIENCE_S)
+
+    house.inbox.on("partner")(handler)
+    house.receive("evt_1")
+    house.inbox.start(1)
+    assert hangs.wait(PATIENCE_S)
+    house.inbox.stop()
+    go.set()
+    assert (house.effects(), house.events()[0].code) == (["evt_1"], "handler_commits")
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

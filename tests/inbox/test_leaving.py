@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from surehook.inbox import Backoff, Rules
-from surehook.inbox.runs_in_hand import Owed
+from surehook.inbox.runs_in_hand import Asleep, Owed
 from surehook.inbox.workflow import Workflow, parse_table, render_table
 from surehook.ports.inbox import Contended
 from tests.inbox.house import House, known_as_quick, message, partner, partner_named
@@ -561,6 +561,21 @@ class TestADocumentThatCannotGoOn:
         house.turn(worker)
         house.work()
         assert house.effects() == ["evt_1", "evt_3"], "at once, and not after the lease"
+
+    def test_is_not_given_back_by_whoever_has_lost_its_lease(self, houses):
+        """One that another worker had put off since then went on at once."""
+        house = followed(houses, STRICT)
+        house.on()
+        tell(house, 1, 3)
+        house.work()
+        assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+        transactions = house.inbox.transactions
+        frozen = house.do(house.inbox.store.run(transactions.claim_work(b"f" * 16)))
+        house.sql("update surehook_inbox_documents set wake_at = wake_at + 3600000")
+        asleep = Asleep(frozen.leased_until, frozen.waking)
+        house.do(house.inbox.store.run(transactions.wake_again_work(asleep)))
+        ((wake_at,),) = house.sql("select wake_at from surehook_inbox_documents")
+        assert wake_at == frozen.leased_until + 3_600_000
 
 
 class TestATableThatWasChanged:

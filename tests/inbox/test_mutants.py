@@ -50,16 +50,32 @@ PLANTED = {
         "test_bounded.py::TestOnSqlite::test_a_document_that_moved_before_the_transaction_began_is_decided_on_anew",
     ),
     "the transaction of a handler that hangs is left open": (
-        "sql/interrupting.py", "    own.rollback()\n\n\nasync", "\n\nasync",
+        "sql/interrupting.py", "            own.rollback()\n", "",
         "test_hanging.py::test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept",
     ),
     "who is cut may write on": (
-        "sql/interrupting.py", "    own.execute(_NO_MORE)\n", "",
+        "sql/interrupting.py", "            own.execute(_NO_MORE)\n", "",
         "test_cutting.py::test_a_statement_that_was_let_through_before_the_cut_writes_nothing_after_it",
     ),
     "who looks at what is noted of a connection begins": (
         "sql/deferred_begin.py", "return pooled(self).info", "return super().info",
         "test_timeouts.py::test_one_that_waits_for_the_writer_of_sqlite_is_cancelled_where_it_waits",
+    ),
+    "a statement of SQLite goes on as it is cut": (
+        "sql/interrupting.py", "        return self.is_on", "        return False",
+        "test_cutting.py::test_a_statement_that_goes_on_is_ended",
+    ),
+    "a connection goes back with what a handler left on it": (
+        "sql/deferred_begin.py", "            let_go(connection)\n\n    def end", "            pass\n\n    def end",
+        "test_left_on_connections.py::test_what_a_statement_sets_is_gone_with_the_transaction",
+    ),
+    "a handler that committed and hangs is taken for one that is late": (
+        "pool.py", "error = HandlerEndedIt()", "pass",
+        "test_ended_by_handler.py::test_one_that_hangs_after_it_is_dead_at_once_as_well",
+    ),
+    "documents are given back whose lease is another's": (
+        "sql/waking.py", 'given, _at == bindparam("until")', "given, _at.is_not(None)",
+        "test_leaving.py::TestADocumentThatCannotGoOn::test_is_not_given_back_by_whoever_has_lost_its_lease",
     ),
     "who is cut is committed": (
         "sql/stores.py", "        writer.check_cut()\n", "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import text
@@ -12,6 +13,7 @@ from surehook.inbox import AsyncInbox, Backoff, Inbox, Rules
 from tests.budget import every
 
 HANGS_S = 0.05
+INSERT = text("insert into effects (event_id) values (:id)")
 NEXT = " s: give what it waits for a timeout of its own, or the handler more time (timeout_s= of on, or of Rules)"
 WAITS = {
     # about a minute, where nobody interrupts it
@@ -59,21 +61,97 @@ def test_one_that_hangs_in_sqlites_own_driver_is_interrupted_there(houses):
     assert [str(one.exception()) for one in ends] == ["interrupted"] * len(ends)
 
 
+def test_one_that_hangs_as_it_writes_by_sqlites_own_driver_is_tried_again(houses):
+    """SQLite undoes the transaction with such a statement: it was taken for a handler that had committed."""
+
+    async def writes(tx, seen):
+        raw = await tx.get_raw_connection()
+        await raw.driver_connection.execute(f"insert into effects (event_id) {WAITS['sqlite']}")
+
+    cancelled_undone_and_tried_again(houses, writes)
+
+
+def test_one_that_reads_a_stream_leaves_sqlites_file_to_others(houses):
+    """Rows that are still to be fetched kept an interrupt alive, which ended the rollback as well."""
+
+    async def within_a_stream(tx, seen):
+        async for _ in await tx.stream(text("select 1 union all select 2 union all select 3")):
+            await in_the_database(tx, seen)
+
+    cancelled_undone_and_tried_again(houses, within_a_stream)
+
+
+def test_one_that_leaves_a_statement_at_sqlites_own_driver_keeps_nobody_waiting(houses):
+    """Its savepoint was rolled back behind that statement, and its time was over by then for whoever looks after that."""
+
+    async def leaves_it(tx, seen):
+        raw = await tx.get_raw_connection()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HANGS_S / 2):
+                await raw.driver_connection.execute(WAITS["sqlite"])
+
+    assert within_ten_seconds(houses, leaves_it) == ["evt_0", "evt_1", "evt_2"]
+
+
+def test_one_that_is_cancelled_twice_leaves_sqlites_file_to_others(houses):
+    """The second one met the rollback, and the connection was closed without it."""
+
+    async def twice(tx, seen):
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        for seconds in (HANGS_S / 2, HANGS_S / 2 + 0.001):
+            loop.call_later(seconds, task.cancel)
+        await in_the_database(tx, seen)
+
+    assert within_ten_seconds(houses, twice) == ["evt_0", "evt_2"]
+
+
+def within_ten_seconds(houses, wait):
+    """The effects of three events, of which one is handled so."""
+    house = houses(backoff=Backoff(attempts=1))
+    is_last = asyncio.Event()
+
+    async def last(event, tx):
+        is_last.set()
+
+    house.inbox.on("partner", "document.*")(slow(wait))
+    house.inbox.on("partner", "last")(last)
+    for n in range(3):
+        house.receive(f"evt_{n}")
+    house.receive("last", "last")
+
+    async def story():
+        house.inbox.start(1)
+        async with asyncio.timeout(10):  # for SQLite's writer one waits as long
+            await is_last.wait()
+        await house.inbox.stop()
+
+    house.do(story())
+    return house.effects()
+
+
+def slow(wait):
+    async def handler(event, tx):
+        await tx.execute(INSERT, {"id": event.id})
+        if event.id == "evt_1":
+            await wait(tx, event)
+
+    return handler
+
+
 def test_one_that_waits_for_the_writer_of_sqlite_is_cancelled_where_it_waits(houses):
     """Whoever looked at its connection for what had failed began to wait anew."""
     house = houses(backoff=Backoff(attempts=1))
-    insert = text("insert into effects (event_id) values (:id)")
     has_written, is_late = asyncio.Event(), asyncio.Event()
 
     async def writes(event, tx):
-        await tx.execute(insert, {"id": event.id})
+        await tx.execute(INSERT, {"id": event.id})
         has_written.set()
         await is_late.wait()
 
     async def waits(event, tx):
         await has_written.wait()
         try:
-            await tx.execute(insert, {"id": event.id})
+            await tx.execute(INSERT, {"id": event.id})
         finally:
             is_late.set()
 
@@ -95,14 +173,7 @@ def test_one_that_waits_for_the_writer_of_sqlite_is_cancelled_where_it_waits(hou
 
 def cancelled_undone_and_tried_again(houses, wait):
     house = houses(backoff=Backoff(attempts=2, jitter=0))
-    insert = text("insert into effects (event_id) values (:id)")
-
-    async def slow(event, tx):
-        await tx.execute(insert, {"id": event.id})
-        if event.id == "evt_1":
-            await wait(tx, event)
-
-    house.inbox.on("partner", "document.*", timeout_s=HANGS_S)(slow)
+    house.inbox.on("partner", "document.*", timeout_s=HANGS_S)(slow(wait))
     for n in range(3):
         house.receive(f"evt_{n}")
     house.work()

@@ -101,6 +101,7 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         self.pool = WorkerTasks(
             self.worker,
             self.store.cut if isinstance(self.store, AsyncSqlStore) else lambda task: False,
+            self.store.has_ended if isinstance(self.store, AsyncSqlStore) else lambda task: False,
             self.calls, stop_s=self.rules.stop_s,
         )  # fmt: skip
         self.no_workers = NoWorkersWatch(self.clock.now, self.clock.boot, lambda: bool(self.pool.members))

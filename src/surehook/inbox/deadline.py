@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
+AGAIN_S = 0.1
+
 T = TypeVar("T")
 Wait = Callable[[Coroutine[object, None, T]], T]
 
@@ -63,6 +65,9 @@ class Deadline:
             return
         if self._loop.time() < self._until:
             self._wake(self._until)
+        elif self._task.cancelling():
+            # By somebody else, and it is about to end what it asked for: a second one would keep it from that.
+            self._timer = self._loop.call_later(AGAIN_S, self._ring)
         else:
             self._is_over = True
             self._task.cancel()

@@ -107,7 +107,12 @@ class Inbox(BaseInbox[SqlStore]):
         self._group_commit = GroupCommit(self._storing, self.clock.boot)
         self.woken = self._signal()
         self.pool = WorkerThreads(
-            self.worker, self.run_worker, self.store.cut, self.calls, stop_s=self.rules.stop_s
+            self.worker,
+            self.run_worker,
+            self.store.cut,
+            self.store.has_ended,
+            self.calls,
+            stop_s=self.rules.stop_s,
         )
         self.no_workers = NoWorkersWatch(self.clock.now, self.clock.boot, lambda: bool(self.pool.members))
         self._executor: ThreadPoolExecutor | None = None

@@ -14,6 +14,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from surehook.core.effects import Script
@@ -22,6 +23,7 @@ from surehook.inbox.log_limits import OncePer
 from surehook.inbox.result_policy import HandlerTimeout
 from surehook.inbox.runs_in_hand import Takeover
 from surehook.inbox.signals import Signal
+from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.inbox.worker import Worker
 
 log = logging.getLogger("surehook.inbox")
@@ -83,12 +85,13 @@ class WorkerPool(ABC, Generic[M]):
         self,
         make: Callable[[Takeover | None], Worker],
         cut: Callable[[int], bool],
+        has_ended: Callable[[int], bool],
         calls: HandlerCalls,
         *,
         grace_s: float,
         stop_s: float,
     ) -> None:
-        self._make, self._cut, self.calls = make, cut, calls
+        self._make, self._cut, self._has_ended, self.calls = make, cut, has_ended, calls
         self._grace_s, self._stop_s = grace_s, stop_s
         self._may_begin = OncePer(calls.boot, BEGIN_S)
         self.members: list[M] = []
@@ -183,7 +186,8 @@ class WorkerPool(ABC, Generic[M]):
                 log.exception("handlers at work could not be looked after")
 
     def _replace(self, member: M, worker: Worker, call: HandlerCall) -> None:
-        if not self._give_up(member, worker, call):
+        takeover = self._give_up(member, worker, call, is_late=True)
+        if takeover is None:
             return
         self.members.remove(member)
         self.abandoned.append(member)
@@ -193,17 +197,30 @@ class WorkerPool(ABC, Generic[M]):
                 "for a timeout; the last: %s", len(self.abandoned), call.describe(self.calls.boot()),
             )  # fmt: skip
             return
-        error = HandlerTimeout.of(call.handler, call.until - call.began)
-        self._begin_or_owe(self._make(Takeover(worker.in_progress, dict(worker.asleep), call.run, error)))
+        self._begin_or_owe(self._make(takeover))
 
-    def _give_up(self, member: M, worker: Worker, call: HandlerCall) -> bool:
-        """Let nothing of the call be kept, and end its transaction; False if it has come back."""
+    def _give_up(self, member: M, worker: Worker, call: HandlerCall, *, is_late: bool) -> Takeover | None:
+        """Let nothing of the call be kept, and end its transaction; what is left of it to others. None if it has come back."""
         if not self.calls.give_up(call):
-            return False
+            return None
         worker.give_up()
-        if not self._cut(member.caller):
-            log.warning("the transaction of %s cannot be ended from outside", call.handler.name)
-        return True
+        error: Exception | None = (
+            HandlerTimeout.of(call.handler, call.until - call.began) if is_late else None
+        )
+        with suppress(Exception):  # it is closed
+            # By itself: each further attempt would keep its effects once more.
+            if self._has_ended(member.caller):
+                error = HandlerEndedIt()
+        try:
+            was_cut = self._cut(member.caller)
+        # The worker takes what it did for lost all the same, and others wait for their places.
+        except Exception:
+            log.exception("the transaction of %s could not be ended from outside", call.handler.name)
+        else:
+            if not was_cut:
+                log.warning("the transaction of %s could not be ended from outside", call.handler.name)
+        late = None if error is None else call.run
+        return Takeover(worker.in_progress, worker.asleep.copy(), late, error)
 
     def _releasing(self, takeovers: list[Takeover]) -> Script[None]:
         for takeover in takeovers:

@@ -21,6 +21,7 @@ from surehook.core.verification import VerifyError
 from surehook.core.workflow import undo_attempts
 from surehook.core.workflow.decide import Arrival
 from surehook.inbox import event as events
+from surehook.inbox import undoing
 from surehook.inbox.backoff import for_as_long
 from surehook.inbox.batch_results import BatchAttempt, BatchResult
 from surehook.inbox.busy_documents import BusyDocuments
@@ -35,7 +36,6 @@ from surehook.inbox.quoting import quoted
 from surehook.inbox.rejections import NO_DOCUMENT
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sources.source import Source
-from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.inbox.standing_documents import StandingDocuments
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
@@ -276,7 +276,7 @@ class Processor:
         if document is None or not any(undo_attempts.undoes(word, event) for word in document.words):
             return None
         # It hangs in a thread, or could not be committed: it waits as one does that ended its process.
-        later = self._following.undoing.later(self._policy, run, error, undo_attempts.wait_ms(document))
+        later = self._following.undoing.later(self._policy, run, error, undoing.wait_ms(document, error))
         body = text_of(undo_attempts.failed(document))
         transaction.keep_documents([structs.replace(row, body=body, wake_at=later.due_at)])
         return later
@@ -291,9 +291,7 @@ class Processor:
         wait_ms = for_as_long(now - since)
         if undo_attempts.is_to_be_undone(document):
             document = undo_attempts.failed(document)
-            # What it did stands, and is done once more by each further attempt.
-            is_kept = isinstance(error, HandlerEndedIt)
-            wait_ms = undo_attempts.LONGEST_WAIT_MS if is_kept else undo_attempts.wait_ms(document)
+            wait_ms = undoing.wait_ms(document, error)
         wake_at = now + wait_ms
         transaction.keep_documents([structs.replace(row, body=text_of(document), wake_at=wake_at)])
         log.warning(

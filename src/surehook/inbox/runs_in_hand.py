@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -37,6 +37,16 @@ class Carried(Struct):
         )
 
 
+class Asleep(Struct):
+    """Documents that a worker has leased until then and not let go on, with the instants at which they were due."""
+
+    leased_until: int = 0
+    instants: dict[DocumentKey, int] = {}
+
+    def copy(self) -> Asleep:
+        return Asleep(self.leased_until, dict(self.instants))
+
+
 class Owed(NamedTuple):
     """Runs, by id, that an outage kept from being given back: without what they carry, as it may last. `due_at`: since when the
     first of them was due."""
@@ -58,11 +68,11 @@ class Failed(NamedTuple):
 
 
 class Takeover(Struct):
-    """The work that a worker leaves to its replacement: its claimed runs, the documents that it leased, with the instants
-    at which they were due, and the run whose handler took too long, if one did."""
+    """The work that a worker leaves to its replacement: its claimed runs, the documents that it leased, and the run whose
+    handler took too long, if one did."""
 
     in_progress: InProgress
-    asleep: Mapping[DocumentKey, int]
+    asleep: Asleep
     late: Run | None = None
     error: Exception | None = None
 

@@ -22,17 +22,26 @@ from msgspec import structs
 
 from surehook.core import ids
 from surehook.core.errors import SurehookError
-from surehook.core.workflow.decide import Step
+from surehook.core.workflow import undo_attempts
+from surehook.core.workflow.decide import Document, Step
 from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handler_errors import bare, told
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.result_policy import ResultPolicy
+from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import Settlement, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
 
 log = logging.getLogger("surehook.inbox")
 
 UNDO_FAILED = "undo_failed"
+
+
+def wait_ms(document: Document, error: Exception) -> int:
+    """For how long nothing is undone after an attempt that failed so: where what it did stands, each further one does it once
+    more."""
+    is_kept = isinstance(error, HandlerEndedIt)
+    return undo_attempts.LONGEST_WAIT_MS if is_kept else undo_attempts.wait_ms(document)
 
 
 class UndoFailed(SurehookError):

@@ -23,7 +23,7 @@ from surehook.inbox.calls import GivenUp
 from surehook.inbox.event import PREFIX
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
-from surehook.inbox.runs_in_hand import Carried, Failed, InProgress, Owed, Takeover
+from surehook.inbox.runs_in_hand import Asleep, Carried, Failed, InProgress, Owed, Takeover
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_task import must_end, was_cancelled
@@ -61,7 +61,7 @@ class Worker:
         self.in_progress = InProgress()
         self._carried = Carried()
         self._owed: list[Owed] = []
-        self.asleep: dict[DocumentKey, int] = {}  # documents that it leased, and has not let go on
+        self.asleep = Asleep()
         self.is_stopping = False
         self.is_given_up = False
 
@@ -163,7 +163,7 @@ class Worker:
         if not runs and not claimed.waking:
             yield from self._pruning(idle=True)
             return transactions.idle_s(claimed)
-        self._carried, self.asleep = Carried(), dict(claimed.waking)
+        self._carried, self.asleep = Carried(), Asleep(claimed.leased_until, dict(claimed.waking))
         try:
             is_all = yield from self._handling(runs, token, claimed.waking)
         finally:
@@ -308,7 +308,7 @@ class Worker:
             if self.is_stopping or not is_all or (time.is_over() and number):
                 yield from self._give_back_asleep()
                 return
-            instant = self.asleep.pop(key)  # whoever takes this worker's place does not try this one at once
+            instant = self.asleep.instants.pop(key)  # whoever takes its place does not try this one at once
             try:
                 # What undoes something may end this process, and would be called for ever: that it will be, is noted first.
                 work = transactions.process_work((), b"", {key: claimed.leased_until}, may_undo=False)
@@ -316,27 +316,27 @@ class Worker:
                 if done.to_undo:
                     done = yield self._store.run(transactions.process_work((), b"", {key: None}))
             except (Exception, CancelledError) as caught:
-                self.asleep[key] = instant
+                self.asleep.instants[key] = instant
                 failure = self._failure(caught)
                 is_away = isinstance(failure, StoreUnavailable) and not isinstance(failure, Contended)
                 if self._is_lost(failure) or is_away:
                     raise
                 yield self._store.run(transactions.put_off_work(key, failure))
-                del self.asleep[key]
+                del self.asleep.instants[key]
             else:
                 transactions.report(done)
 
     def _give_back_asleep(self) -> Script[None]:
-        if self.asleep:
+        if self.asleep.instants:
             yield self._store.run(self._transactions.wake_again_work(self.asleep))
-            self.asleep = {}
+            self.asleep = Asleep()
 
     def _take_over(self) -> Script[None]:
         """Settle what the worker before has left, and give the rest back."""
         if self._takeover is None:
             return
         transactions, takeover = self._transactions, self._takeover
-        self.asleep = dict(takeover.asleep)
+        self.asleep = takeover.asleep.copy()
         token = takeover.in_progress.token
         if (late := takeover.late) is not None and takeover.error is not None:
             try:

@@ -54,11 +54,12 @@ class WorkerTasks(WorkerPool[TaskMember]):
         self,
         make: Callable[[Takeover | None], Worker],
         cut: Callable[[int], bool],
+        has_ended: Callable[[int], bool],
         calls: HandlerCalls,
         *,
         stop_s: float,
     ) -> None:
-        super().__init__(make, cut, calls, grace_s=COME_S, stop_s=stop_s)
+        super().__init__(make, cut, has_ended, calls, grace_s=COME_S, stop_s=stop_s)
         self._slow_loop = SlowLoopWatch(calls)
         self._watch: asyncio.Task[None] | None = None  # a loop holds its tasks weakly
 
@@ -78,12 +79,13 @@ class WorkerTasks(WorkerPool[TaskMember]):
         takeovers, waiting = list[Takeover](), list[TaskMember]()
         for member in late:
             call, worker = self.calls.of(member.caller), worker_of(member)
+            if worker is not None:  # what it gives back itself meanwhile nobody gives back again
+                takeovers.append(Takeover(worker.in_progress, worker.asleep.copy()))
             if call is None or worker is None:
                 waiting.append(member)
                 continue
             member.task.cancel()
             log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
-            takeovers.append(Takeover(worker.in_progress, dict(worker.asleep)))
         yield self._wait(late, LET_GO_S)
         for member in waiting:
             if not member.is_done:
@@ -93,10 +95,10 @@ class WorkerTasks(WorkerPool[TaskMember]):
         for member in late:
             call, worker = self.calls.of(member.caller), worker_of(member)
             if call is not None and worker is not None:
-                self._give_up(member, worker, call)
+                self._give_up(member, worker, call, is_late=False)
                 log.error(
                     "%s goes on although it was cancelled: asyncio.run, or who else ends the loop, waits for it. Let it raise "
-                    "CancelledError", call.handler.name,
+                    "CancelledError, if it is not SQLite that waits for another process", call.handler.name,
                 )  # fmt: skip
         releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))
         yield asyncio.wait({releasing}, timeout=RELEASE_S)

@@ -47,11 +47,12 @@ class WorkerThreads(WorkerPool[ThreadMember]):
         make: Callable[[Takeover | None], Worker],
         run_worker: Callable[[Script[None]], None],
         cut: Callable[[int], bool],
+        has_ended: Callable[[int], bool],
         calls: HandlerCalls,
         *,
         stop_s: float,
     ) -> None:
-        super().__init__(make, cut, calls, grace_s=0.0, stop_s=stop_s)
+        super().__init__(make, cut, has_ended, calls, grace_s=0.0, stop_s=stop_s)
         self._run_worker = run_worker
         self._numbers = 0
 
@@ -92,9 +93,9 @@ class WorkerThreads(WorkerPool[ThreadMember]):
             call, worker = self.calls.of(member.caller), worker_of(member)
             if call is None or worker is None:
                 waiting.append(member)
-            elif self._give_up(member, worker, call):
+            elif (takeover := self._give_up(member, worker, call, is_late=False)) is not None:
                 log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
-                takeovers.append(Takeover(worker.in_progress, dict(worker.asleep)))
+                takeovers.append(takeover)
         yield self._wait(waiting, LET_GO_S)
         for member in waiting:
             if not member.is_done:

@@ -12,6 +12,7 @@ from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.process import Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
+from surehook.inbox.runs_in_hand import Asleep
 from surehook.inbox.tried_again import TriedAgain
 from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import StoreError, Transaction
@@ -190,8 +191,8 @@ class WorkerTransactions:
         """Make the time of a batch."""
         return BatchTime(self.handler_times.boot, self.rules.batch_s, is_stopping)
 
-    def wake_again_work(self, instants: Mapping[DocumentKey, int]) -> Callable[[Transaction], None]:
-        return lambda transaction: transaction.wake_again(instants)
+    def wake_again_work(self, asleep: Asleep) -> Callable[[Transaction], None]:
+        return lambda transaction: transaction.wake_again(asleep.instants, leased_until=asleep.leased_until)
 
     def put_off_work(self, key: DocumentKey, error: Exception) -> Callable[[Transaction], None]:
         return lambda transaction: self.processor.put_off(transaction, key, error)

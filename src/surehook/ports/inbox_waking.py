@@ -38,9 +38,9 @@ class WakingTransaction(Protocol):
         """Lease locked documents: they wake at the lease's end, so one that cannot go on is not tried at once, and others are."""
         ...
 
-    def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
-        """Give back leased documents, to wake at the instants at which they did, but for those that others have locked: their
-        leases lapse."""
+    def wake_again(self, instants: Mapping[DocumentKey, int], *, leased_until: int) -> None:
+        """Give back documents that are still leased until then, to wake at the instants at which they did, but for those that
+        others have locked: their leases lapse."""
         ...
 
     def wake(self, keys: Sequence[DocumentKey], *, now: int) -> None:

@@ -33,6 +33,7 @@ from surehook.inbox.sql.driver_connections import (
     of_aiosqlite,
     pooled,
 )
+from surehook.inbox.sql.interrupting import Brake
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from sqlalchemy.sql._typing import _InfoType
 
 T = TypeVar("T")
+
+
+_OF_THE_CONNECTION = ("pragma", "attach", "detach", "create")
 
 
 class Lock(Protocol):
@@ -67,6 +71,11 @@ class Writer:
         self._is_over = False
         self.is_cut = False
         self.has_begun = False
+        self.has_driver = False  # its owner was given the driver's connection
+        # Something of its owner outlasts the transaction: rows that are still to be fetched, whose old view of the file nobody
+        # can write with; a setting; a temporary table.
+        self.is_spoilt = False
+        self._brake: Brake | None = None  # of a connection that a handler had
         self.only_reads = False  # it sees what stood as it began, and others write meanwhile
 
     @property
@@ -88,9 +97,12 @@ class Writer:
             _: Connection, cursor: object, statement: str, values: object, *rest: object
         ) -> tuple[str, object]:
             self.about_to(connection)
+            if statement.lstrip()[:6].lower() in _OF_THE_CONNECTION:
+                self.spoilt()
             return statement, values
 
         event.listen(connection, "before_cursor_execute", about_to, retval=True)
+        self._brake = interrupting.brake_of(connection)
         # The driver says nothing of its statements, so whoever asks for its own connection is about to say one.
         connection.__class__ = HandlerConnection
         connection.__dict__["surehook_writer"] = self
@@ -132,6 +144,21 @@ class Writer:
         """Note that its work is done or has failed. Nobody else may touch the connection from now on; see `check_cut`."""
         with self._ending:
             self._is_over = True
+
+    def spoilt(self) -> None:
+        """Note that its owner leaves something on the connection."""
+        self.is_spoilt = True
+
+    def gives_driver(self, connection: Connection) -> None:
+        """Note that its owner is given the driver's connection: it is about to say something, and nobody hears what."""
+        self.has_driver = self.is_spoilt = True
+        self.about_to(connection)
+
+    def drop_spoilt(self, connection: Connection) -> None:
+        """Have the connection closed with its transaction, and not given to others, where something was left on it."""
+        is_lost = connection.closed or connection.invalidated or self.is_cut
+        if self.is_spoilt and not is_lost and not _is_shared(connection):
+            let_go(connection)
 
     def end(self) -> None:
         """Note that it was committed, or rolled back, or never began. Its own thread and one that cuts it may both call."""
@@ -181,16 +208,16 @@ class Writer:
 
     def cut(self, connection: Connection) -> bool:
         """End it, so that nothing of it is kept, nor of what its owner does with the connection from now on; whether that was
-        possible. Comes back in half a second; where SQLite waits for another process, it ends after that."""
-        return interrupting.bounded(lambda: self._cut(connection), lambda: driver(connection).interrupt())
+        possible. Comes back in half a second; where SQLite waits for another process, it ends after that, and is not yet."""
+        return interrupting.ended(lambda: self._cut(connection), lambda: driver(connection).interrupt())
 
     def _cut(self, connection: Connection) -> bool:
         with self._ending:  # its owner would close the connection under the hands of who rolls it back
             if self._is_over:
                 return True
             self.is_cut = True
-            if not isinstance(connection.engine.pool, QueuePool | NullPool):
-                return False  # others have the same connection
+            if _is_shared(connection):
+                return False
             try:
                 self._shut(connection)
                 let_go(connection)
@@ -199,6 +226,8 @@ class Writer:
         return True
 
     def _shut(self, connection: Connection) -> None:
+        if self._brake is not None:
+            self._brake.put_on()
         interrupting.roll_back(driver(connection))
         self.end()
 
@@ -212,11 +241,12 @@ class AsyncWriter(Writer):
         return self._cut(connection)
 
     def _shut(self, connection: Connection) -> None:
-        self._cutting = asyncio.get_running_loop().create_task(self._rolled_back(of_aiosqlite(connection)))
+        rolled_back = self._rolled_back(of_aiosqlite(connection), self._brake or Brake())
+        self._cutting = asyncio.get_running_loop().create_task(rolled_back)
 
-    async def _rolled_back(self, own: AiosqliteConnection) -> None:
+    async def _rolled_back(self, own: AiosqliteConnection, brake: Brake) -> None:
         with suppress(Exception):  # the owner is back, and has closed it
-            await interrupting.rolled_back(own)
+            await interrupting.rolled_back(own, brake)
             self.end()
 
 
@@ -229,13 +259,18 @@ class HandlerConnection(Connection):
     def connection(self) -> PoolProxiedConnection:
         own = super().connection
         if own.info.get(HANDLING):
-            self.surehook_writer.about_to(self)
+            self.surehook_writer.gives_driver(self)
         return own
 
     @property
     def info(self) -> _InfoType:
         """Notes on the pool's connection: whoever reads them, as at an error, says nothing by that."""
         return pooled(self).info
+
+
+def _is_shared(connection: Connection) -> bool:
+    """True if others have the same connection of the driver."""
+    return not isinstance(connection.engine.pool, QueuePool | NullPool)
 
 
 def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:

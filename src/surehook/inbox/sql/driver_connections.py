@@ -8,6 +8,8 @@ from typing import Any, Protocol, cast
 from sqlalchemy import Connection
 from sqlalchemy.pool import PoolProxiedConnection
 
+_PG_IDLE = 0  # PQTRANS_IDLE of libpq
+_MYSQL_IN_TRANSACTION = 1  # SERVER_STATUS_IN_TRANS, which each answer tells
 HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
 
@@ -20,6 +22,8 @@ class AiosqliteConnection(Protocol):
     async def rollback(self) -> None: ...
 
     async def interrupt(self) -> None: ...
+
+    async def set_progress_handler(self, handler: Callable[[], bool], n: int) -> None: ...
 
 
 def pooled(connection: Connection) -> PoolProxiedConnection:
@@ -50,3 +54,18 @@ def in_transaction(connection: Connection) -> bool:
     """True if SQLite has begun a transaction, whoever asked for it."""
     faces = (driver(connection), pooled(connection).driver_connection)  # aiosqlite has two
     return any(getattr(face, "in_transaction", False) for face in faces)
+
+
+def has_ended(connection: Connection) -> bool:
+    """True if the driver says that no transaction is open, where it knows that; as another thread may ask it."""
+    own = driver(connection)
+    match connection.dialect.driver:
+        case "psycopg":
+            return bool(own.info.transaction_status == _PG_IDLE)
+        case "psycopg2":
+            return bool(own.get_transaction_status() == _PG_IDLE)
+        case "asyncpg":
+            return not own.driver_connection.is_in_transaction()
+        case "pymysql":
+            return not own.server_status & _MYSQL_IN_TRANSACTION
+    return connection.dialect.name == "sqlite" and not in_transaction(connection)

@@ -18,15 +18,39 @@ from __future__ import annotations
 from contextlib import closing
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, bindparam, event, func, select
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Interval,
+    bindparam,
+    case,
+    cast,
+    event,
+    func,
+    literal_column,
+    select,
+    text,
+)
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import String
 
+GONE_MS = 500
+# A statement goes on in the server when its client is gone, and so do its locks, unless the server looks for the client: from
+# PostgreSQL 14 on, and not on every operating system, where the setting is refused.
+_LOOK = (
+    "CASE WHEN current_setting('server_version_num')::int >= 140000 AND version() LIKE '%linux%'"
+    f" THEN set_config('client_connection_check_interval', '{GONE_MS}', true) END"
+)
+_VALUE = bindparam("idle", type_=String)
+_IDLE = func.set_config("idle_in_transaction_session_timeout", _VALUE, True)
+# A frozen client is not gone. One statement has no longer time than a handler has; what the application has set may be less.
+_OWN = func.current_setting("statement_timeout")
+_IS_LESS = cast(_OWN, Interval).between(text("'1 ms'::interval"), cast(func.concat(_VALUE, " ms"), Interval))
+_STATEMENT = func.set_config("statement_timeout", case((_IS_LESS, _OWN), else_=_VALUE), True)
 # A column for statements that lock rows, of value `idle`. Uncorrelated: it is done once, whatever the number of rows.
-BY_THE_WAY = select(
-    func.set_config("idle_in_transaction_session_timeout", bindparam("idle", type_=String), True)
-).scalar_subquery()
+BY_THE_WAY = select(func.concat(_IDLE, _STATEMENT, literal_column(_LOOK))).scalar_subquery()
+_ALONE = select(BY_THE_WAY)
 
 # The same for an INSERT of many rows: a condition, asked once and never false.
 STORE_BY_THE_WAY = (
@@ -69,7 +93,7 @@ def bind(connection: Connection, idle_ms: int) -> None:
     """Set the bound for the transaction that is open, or opens with this; on databases that have none, do nothing."""
     dialect = connection.dialect
     if dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}")
+        connection.execute(_ALONE, {"idle": str(idle_ms)})
     elif getattr(dialect, "is_mariadb", False) and connection.info.get(_TOLD) != idle_ms:
         connection.exec_driver_sql(f"{_TELL}{-(-idle_ms // 1000)}")
         connection.info[_TOLD] = idle_ms

@@ -1,7 +1,9 @@
 """SQLite's transactions ended from outside, also while a statement is under way.
 
-What a connection is told waits for its statement, also a rollback; so one that goes on is interrupted. Not at once: as long as
-rows of another one are to be fetched, an interrupt would end the rollback, too.
+What a connection is told waits for its statement, also a rollback; so one that goes on is ended. SQLite asks from time to time
+whether it shall go on (`set_progress_handler`), and a brake on the connection says no. Its `interrupt` is the second resort, for
+what does little and takes long, such as a function in Python: as long as rows of another statement are to be fetched, an
+interrupt ends all that is said after it as well, also the rollback.
 
 The connection is first told to write nothing (`query_only`), which SQLite looks at as each statement begins: what its owner says
 after the rollback would be a transaction of its own.
@@ -12,69 +14,135 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 
 from sqlalchemy import Connection
 from sqlalchemy.util import await_only
 
-from surehook.inbox.sql.driver_connections import AiosqliteConnection, of_aiosqlite
+from surehook.inbox.sql.driver_connections import (
+    AiosqliteConnection,
+    driver,
+    in_transaction,
+    of_aiosqlite,
+    pooled,
+)
 
-INTERRUPT_S = 0.1  # that a statement under way has to end by itself
-END_S = 0.4  # for the end after it; not long enough where SQLite waits for another process, which nobody interrupts
+INTERRUPT_S = 0.2  # that a statement under way has to end by itself
+END_S = 0.3  # for the end after it; not long enough where SQLite waits for another process, which nobody ends
+# Of SQLite's machine, 20 ms of a plain statement: at each look it waits for the interpreter, which busy threads keep for 5 ms.
+STEPS = 500_000
+TRIES = 20
+_BRAKE = "surehook_inbox_brake"  # in a connection's `info`
 _NO_MORE = "PRAGMA query_only=ON"
 _NOTHING = "PRAGMA query_only"
 
 
-def bounded(end: Callable[[], bool], interrupt: Callable[[], object]) -> bool:
-    """Call `end` in a thread of its own, and interrupt what it waits for; its answer. True where it waits all the same: it is
-    done after that."""
-    ended = Future[bool]()
+class Brake:
+    """Ends what its connection is at, as long as it is on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+
+    def put_on(self) -> None:
+        self.is_on = True
+
+    def let_off(self) -> None:
+        self.is_on = False
+
+    def __call__(self) -> bool:
+        return self.is_on
+
+
+def brake_of(connection: Connection) -> Brake:
+    """The brake of a connection, which has one from the first call on; that is its owner's."""
+    info = pooled(connection).info
+    brake: Brake | None = info.get(_BRAKE)
+    if brake is None:
+        brake = Brake()
+        if connection.dialect.is_async:
+            await_only(of_aiosqlite(connection).set_progress_handler(brake, STEPS))
+        else:
+            driver(connection).set_progress_handler(brake, STEPS)
+        info[_BRAKE] = brake
+    return brake
+
+
+def ended(end: Callable[[], bool], interrupt: Callable[[], object]) -> bool:
+    """Call `end` in a thread of its own; its answer. False where SQLite goes on all the same: it is done after that."""
+    said = Future[bool]()
 
     def run() -> None:
         try:
-            ended.set_result(end())
+            said.set_result(end())
         except BaseException as error:
-            ended.set_exception(error)
+            said.set_exception(error)
 
-    threading.Thread(target=run, name="surehook-inbox-cut", daemon=True).start()
-    for seconds in (INTERRUPT_S, END_S):
-        if wait([ended], timeout=seconds).done:
-            return ended.result()
+    try:
+        threading.Thread(target=run, name="surehook-inbox-cut", daemon=True).start()
+    except RuntimeError:  # no thread to be had
+        run()
+    if wait([said], timeout=INTERRUPT_S).not_done:
         with suppress(Exception):  # it has ended, and the connection is closed
             interrupt()
-    return True
+        wait([said], timeout=END_S)
+    return said.done() and said.result()
 
 
 def roll_back(own: sqlite3.Connection) -> None:
     """Roll back a connection of another thread. Raises what the driver raises."""
-    own.execute(_NO_MORE)
-    own.rollback()
+    for left in reversed(range(TRIES)):
+        try:
+            own.execute(_NO_MORE)
+            own.rollback()
+            return
+        # What its owner says in the same moment spoils the answer, and an interrupt it.
+        except (sqlite3.Error, SystemError):
+            if not left:
+                raise
 
 
-async def rolled_back(own: AiosqliteConnection) -> None:
-    """Roll back. Raises what the driver raises."""
-    await _told(own, _NO_MORE)
-    await own.rollback()
+async def rolled_back(own: AiosqliteConnection, brake: Brake) -> None:
+    """Roll back. Whatever becomes of the task that asks for it, it is done."""
+    brake.put_on()
+    await _all_told(own, own.execute(_NO_MORE), own.rollback())
 
 
-def end_statement(connection: Connection) -> None:
-    """End what a task was waiting for at aiosqlite as it was cancelled: by the driver's connection, which says nothing of it."""
+async def _stopped(own: AiosqliteConnection, brake: Brake) -> None:
+    brake.put_on()
+    try:
+        await _all_told(own, own.execute(_NOTHING))
+    finally:
+        brake.let_off()
+
+
+def end_statement(connection: Connection) -> bool:
+    """End what a coroutine has left under way at aiosqlite: by the driver's connection, which says nothing of it. True if the
+    transaction went with it: where a statement that writes is ended, SQLite rolls back all of it."""
     with suppress(Exception):  # it is lost already, or closed
-        await_only(_told(of_aiosqlite(connection), _NOTHING))
+        had_begun = in_transaction(connection)
+        await_only(_stopped(of_aiosqlite(connection), brake_of(connection)))
+        return had_begun and not in_transaction(connection)
+    return False
 
 
 def end_transaction(connection: Connection) -> None:
     """Roll back as a task is cancelled in a statement. SQLAlchemy closes the connection next, which waits for the statement, and
     rolls nothing back while somebody has a cursor of it."""
     with suppress(Exception):  # closed it is in any case
-        await_only(rolled_back(of_aiosqlite(connection)))
+        await_only(rolled_back(of_aiosqlite(connection), brake_of(connection)))
 
 
-async def _told(own: AiosqliteConnection, statement: str) -> None:
-    telling = asyncio.ensure_future(own.execute(statement))
-    # Again: an interrupt ends what is under way, and not what is about to begin.
-    while not (await asyncio.wait({telling}, timeout=INTERRUPT_S))[0]:
-        await own.interrupt()
-    await telling
+async def _all_told(own: AiosqliteConnection, *said: Awaitable[object]) -> None:
+    """Wait until all of it is done. It is in aiosqlite's queue at once, so that nothing else comes before or between; and a
+    task that is cancelled once more waits all the same, since it closes the connection next."""
+    telling = {asyncio.ensure_future(one) for one in said}
+    while telling:
+        with suppress(asyncio.CancelledError):  # of which the first one is on its way
+            done, telling = await asyncio.wait(telling, timeout=INTERRUPT_S)
+            for one in done:
+                one.exception()
+            if telling and not done:
+                with suppress(Exception):  # it is closed
+                    await own.interrupt()

@@ -166,6 +166,10 @@ class SqlStore:
         """End the transaction of a thread that hangs in it, from another one; whether that was possible."""
         return _cut(self._open.get(thread))
 
+    def has_ended(self, thread: int) -> bool:
+        """Tell whether a handler in a thread has ended the transaction that it is in."""
+        return _has_ended(self._open.get(thread))
+
     def create(self) -> None:
         with translated(rights.missing_for(self.engine, step)), self.engine.begin() as connection:
             _made(connection)
@@ -230,6 +234,10 @@ class AsyncSqlStore:
         """End the transaction of a task that hangs in it; whether that was possible."""
         return _cut(self._open.get(task))
 
+    def has_ended(self, task: int) -> bool:
+        """Tell whether a handler in a task has ended the transaction that it is in."""
+        return _has_ended(self._open.get(task))
+
     async def create(self) -> None:
         with translated(rights.missing_for(self.engine.sync_engine, step)):
             async with self.engine.begin() as connection:
@@ -270,6 +278,14 @@ def _cut(open_: Open | None) -> bool:
         return True
 
 
+def _has_ended(open_: Open | None) -> bool:
+    if open_ is None:
+        return False
+    connection, writer = open_
+    has_begun = writer is None or writer.has_begun
+    return has_begun and HANDLING in connection.info and driver_connections.has_ended(connection)
+
+
 def inside(
     connection: Connection,
     transaction: SqlTransaction,
@@ -287,10 +303,13 @@ def inside(
             # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
             # it would commit what was done here.
             connection.invalidate()
+        elif writer is not None:
+            writer.drop_spoilt(connection)
         raise
     if writer is not None:
         writer.over()
         writer.check_cut()
+        writer.drop_spoilt(connection)
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -233,8 +232,8 @@ class SqlTransaction(ReceiptStatements, Tries):
     def runs(self, ids: Sequence[bytes]) -> list[Run]:
         return claiming.found(self._unbound, ids)
 
-    def wake_again(self, instants: Mapping[DocumentKey, int]) -> None:
-        waking.wake_again(self._unbound, instants)
+    def wake_again(self, instants: Mapping[DocumentKey, int], *, leased_until: int) -> None:
+        waking.wake_again(self._unbound, instants, leased_until=leased_until)
 
     def held_after(self, after: bytes, *, limit: int) -> list[HeldRun]:
         return documenting.held_after(self._unbound, after, limit=limit)
@@ -300,8 +299,10 @@ class SqlTransaction(ReceiptStatements, Tries):
             else:
                 self._release()
         except StoreError:
+            self._spoils()
             raise
         except BaseException as error:
+            self._spoils()
             try:
                 self._say(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             except Exception as lost:
@@ -315,6 +316,11 @@ class SqlTransaction(ReceiptStatements, Tries):
                 # The rows of the whole batch are locked until its end, in an order that no handler has chosen.
                 raise Contended(f"workers wanted the same rows: {type(error).__name__}") from error
             raise
+
+    def _spoils(self) -> None:
+        """A handler has failed, and its traceback has what it was reading."""
+        if self._writer is not None:
+            self._writer.spoilt()
 
     def _has_committed(self) -> bool:
         """Tell whether the handler has called commit, rollback or close, whatever became of that."""
@@ -380,9 +386,13 @@ class SqlTransaction(ReceiptStatements, Tries):
             info.pop(HANDLING, None)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        is_back = False
         try:
-            return await_only(coroutine)
-        except CancelledError:
-            if self._writer is not None:
-                interrupting.end_statement(self._connection)
-            raise
+            result = await_only(coroutine)
+            is_back = True
+            return result
+        finally:
+            # What the driver is at by then nobody waits for, and all that comes next would wait for it.
+            leaves = self._writer is not None and (self._writer.has_driver or not is_back)
+            if leaves and interrupting.end_statement(self._connection):
+                self._info[FAILED_WITHIN] = True

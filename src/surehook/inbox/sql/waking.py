@@ -32,10 +32,10 @@ _STILL_DUE = Keyed(
         .with_for_update(skip_locked=True, of=documents)
     ),
 )
-_ASLEEP = Keyed(
+_LEASED_UNTIL = Keyed(
     _KEY,
     lambda given: (
-        select(*_KEY).where(given, _at.is_not(None)).with_for_update(skip_locked=True, of=documents)
+        select(*_KEY).where(given, _at == bindparam("until")).with_for_update(skip_locked=True, of=documents)
     ),
 )
 _NOT_DUE = Keyed(
@@ -142,8 +142,8 @@ def lease(connection: Connection, keys: Collection[DocumentKey], *, until: int) 
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(until, *key) for key in keys])
 
 
-def wake_again(connection: Connection, instants: Mapping[DocumentKey, int]) -> None:
-    found = [tuple(key) for key in _ASLEEP.rows(connection, list(instants))]
+def wake_again(connection: Connection, instants: Mapping[DocumentKey, int], *, leased_until: int) -> None:
+    found = [tuple(key) for key in _LEASED_UNTIL.rows(connection, list(instants), until=leased_until)]
     update_rows(connection, documents, _LEASED, _KEY_NAMES, [(instants[key], *key) for key in found])
 
 

@@ -1,0 +1,93 @@
+"""What a handler leaves on SQLite's connection: it ends with the transaction, and the next one has another connection."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+from sqlalchemy import text
+
+from surehook.inbox import Backoff
+from tests.inbox.house import House
+from tests.inbox.test_hanging import until
+
+INSERT = text("insert into effects (event_id) values (:id)")
+SETTINGS = {
+    "a setting": "pragma query_only=on",
+    "a temporary table": "create temporary table effects (event_id text)",
+    "a database": "attach ':memory:' as other",
+}
+
+
+@pytest.fixture(params=["sync", "async"], ids=["sqlite-sync", "sqlite-async"])
+def house(request, ground_of, runner):
+    house = House(
+        request.param, ground_of("sqlite", request.param)[1], runner, backoff=Backoff(attempts=1)
+    ).prepare()
+    yield house
+    house.close()
+
+
+def on(house, blocking, waiting):
+    house.inbox.on("partner", "odd")(blocking if house.kind == "sync" else waiting)
+    house.on(pattern="document.*")
+
+
+@pytest.mark.parametrize("house", ["sync"], indirect=True)
+def test_rows_that_a_failed_handler_was_reading_keep_nobody_from_storing(house):
+    """Its traceback has them until it is collected; their connection was given to others, who could not write with it."""
+
+    def fails(event, tx):
+        found = tx.execute(text("select name from sqlite_master"))
+        found.fetchone()
+        tx.execute(INSERT, {"id": event.id})
+        raise ValueError("as rows are to be fetched")
+
+    on(house, fails, fails)
+    gc.disable()
+    try:
+        house.receive("odd", "odd")
+        house.inbox.start(1)
+        until(lambda: house.states() == {"odd": "dead"})
+        for n in range(5):
+            assert house.receive(f"evt_{n}", "document.signed").status == 200
+        until(lambda: len(house.effects()) == 5)
+        house.inbox.stop()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("statement", SETTINGS.values(), ids=SETTINGS)
+def test_what_a_statement_sets_is_gone_with_the_transaction(house, statement):
+    again = [False, False]
+
+    def blocking(event, tx):
+        tx.execute(text(statement))
+
+    async def waiting(event, tx):
+        await tx.execute(text(statement))
+
+    on(house, blocking, waiting)
+    for n, _ in enumerate(again):
+        house.receive(f"odd_{n}", "odd")
+        house.work()
+        assert house.receive(f"evt_{n}", "document.signed").status == 200
+        house.work()
+    assert house.effects() == ["evt_0", "evt_1"]
+
+
+def test_what_is_set_on_the_drivers_connection_is_gone_with_the_transaction(house):
+    def blocking(event, tx):
+        tx.connection.driver_connection.row_factory = lambda cursor, row: {"no": "rows"}
+
+    async def waiting(event, tx):
+        raw = await tx.get_raw_connection()
+        raw.driver_connection.row_factory = lambda cursor, row: {"no": "rows"}
+
+    on(house, blocking, waiting)
+    house.receive("odd", "odd")
+    house.work()
+    house.receive("evt_1", "document.signed")
+    house.work()
+    assert house.effects() == ["evt_1"]
+    assert house.inbox.store.engine.pool.checkedout() == 0
