@@ -163,6 +163,20 @@ def test_a_statement_that_goes_on_in_the_server_is_ended_there_with_its_locks(ho
     assert still == [(0,)]
 
 
+@of("mariadb")
+def test_what_a_handler_has_locked_keeps_nobody_from_storing_claiming_and_handling(houses):
+    """MariaDB reads a small table whole, and waited for its event's row."""
+    house, hangs = working(houses, backoff=Backoff(attempts=1))
+    house.receive("hang")
+    house.inbox.start(2)
+    assert hangs.began.wait(PATIENCE_S)
+    for n in range(20):
+        assert house.receive(f"evt_{n}").status == 200
+    until(lambda: len(house.effects()) == 20)
+    hangs.go.set()
+    house.inbox.stop()
+
+
 @of("postgresql")
 def test_a_statement_of_postgresql_has_no_more_time_than_a_handler(houses):
     """A frozen process keeps its rows for as long, which nothing else ends."""

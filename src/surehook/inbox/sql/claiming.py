@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -18,7 +18,9 @@ from sqlalchemy import (
     Connection,
     Integer,
     LargeBinary,
+    Select,
     Text,
+    Update,
     and_,
     any_,
     bindparam,
@@ -40,6 +42,7 @@ from surehook.ports.inbox import LINE_FULL
 from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
+S = TypeVar("S", Select[bytes], Update)
 
 _COLUMNS = (
     runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, runs.c.error_code, events.c.source, events.c.tenant,
@@ -80,6 +83,14 @@ def _untried(lease: bytes | None, due_at: ColumnElement[int]) -> tuple[tuple[Col
     return ((runs.c.lease, lease), (runs.c.due_at, due_at), (runs.c.attempts, runs.c.attempts - 1))
 
 
+def _by_id(statement: S) -> S:
+    """Lock what is asked for and nothing else: MySQL and MariaDB read a small table whole, and so wait for each row that a
+    handler at work has locked, and keep others from storing what comes."""
+    for dialect in ("mysql", "mariadb"):
+        statement = statement.with_hint(text="FORCE INDEX (PRIMARY)", selectable=runs, dialect_name=dialect)
+    return statement
+
+
 class _OfRuns:
     """Statements about the runs of a batch, whose ids are the value `ids`, as `given` writes them."""
 
@@ -88,23 +99,24 @@ class _OfRuns:
     ) -> None:
         self.given = given
         self.found = LOADED.where(theirs)
-        self.take = (
-            update(runs)
-            .where(theirs)
-            .values(lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE)
+        theirs_by_id = _by_id(update(runs).where(theirs))
+        self.take = theirs_by_id.values(
+            lease=bindparam("token"), due_at=bindparam("until"), attempts=_ONE_MORE
         )
         self.taken = self.found.order_by(runs.c.id)
         # As things stand now, also on MariaDB, where a transaction goes on seeing what there was as it first looked.
         self.taken_now = self.taken.with_for_update(read=True, of=events)
         still = (theirs, runs.c.lease == bindparam("token"))
-        self.release = update(runs).where(*still).ordered_values(*_untried(None, _place()))
-        self.put_off = update(runs).where(*still).ordered_values(*_untried(PUT_OFF, bindparam("until")))
-        put_off = select(runs.c.id).where(theirs, runs.c.lease == PUT_OFF)
+        self.release = _by_id(update(runs).where(*still)).ordered_values(*_untried(None, _place()))
+        self.put_off = _by_id(update(runs).where(*still)).ordered_values(
+            *_untried(PUT_OFF, bindparam("until"))
+        )
+        put_off = _by_id(select(runs.c.id).where(theirs, runs.c.lease == PUT_OFF))
         due = (runs.c.lease.is_(None), runs.c.due_at <= bindparam("now"))
         self.in_line = select(runs.c.id).where(theirs, or_(runs.c.lease == PUT_OFF, and_(*due)))
         self.waiting = put_off.order_by(runs.c.id).with_for_update(skip_locked=True)
-        self.call_back = update(runs).where(theirs).values(lease=None, due_at=_place())
-        mine = select(runs.c.id).where(*still)
+        self.call_back = theirs_by_id.values(lease=None, due_at=_place())
+        mine = _by_id(select(runs.c.id).where(*still))
         self.mine = mine.order_by(runs.c.id).with_for_update()
         self.mine_bound = self.mine.add_columns(BY_THE_WAY)
 
