@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -21,7 +22,7 @@ import surehook
 from surehook.core.errors import SurehookError
 from surehook.inbox import AsyncInbox, Backoff, Inbox, Keep, Rules, sources
 from surehook.inbox.testing import Trial
-from surehook.inbox.workflow import SIGNING, Fields, Workflow
+from surehook.inbox.workflow import SIGNING, Fields, Table, Workflow
 from tests import servers
 from tests.inbox.house import SECRET, call, message, partner
 
@@ -220,6 +221,12 @@ def not_imported(scene: Scene) -> str:
     return scene.logged()
 
 
+def follow_each(scene: Scene, *workflows: Workflow | Table) -> None:
+    inbox = scene.inbox()
+    for one in workflows:
+        inbox.follow(one, "partner")
+
+
 def forgot_await(scene: Scene) -> str:
     async def go() -> None:
         inbox = AsyncInbox(f"sqlite:///{scene.folder / 'app.db'}", [partner()])
@@ -253,6 +260,8 @@ MISTAKES = [
     Mistake("misspelt the source of a handler", lambda s: raised(lambda: s.inbox().on("partnr")), "'partnr'", "mean 'partner'"),
     Mistake("misspelt the source of a workflow", lambda s: raised(lambda: s.inbox().follow(SIGNING, "partnr")), "'partnr'", "mean 'partner'"),
     Mistake("named a workflow's table by a word", lambda s: raised(lambda: s.inbox().follow("signing", "partner")), "'signing' is not a table", "workflow.SIGNING"),
+    Mistake("followed a table by two workflows", lambda s: raised(lambda: follow_each(s, SIGNING, Workflow(SIGNING))), "'signing' has this table already", "make one Workflow"),
+    Mistake("followed two tables of one type", lambda s: raised(lambda: follow_each(s, SIGNING, replace(SIGNING, version="3"))), "this one is signing 3 ", "a type of its own"),
     Mistake("misspelt a source elsewhere", lambda s: raised(lambda: s.inbox().unpark("partnr")), "'partnr'", "mean 'partner'"),
     Mistake("wrote @inbox.on without its source", lambda s: raised(lambda: s.inbox().on(moved)), "moved", '@inbox.on("'),  # type: ignore[arg-type]
     Mistake("misspelt a provider", lambda s: raised(lambda: sources.named("strype", secret="s")), "'strype'", "mean 'stripe'"),

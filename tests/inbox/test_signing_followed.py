@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import sources
@@ -36,6 +37,14 @@ def test_information_between_moves_holds_nothing_and_is_heard(trial):
     tell(trial, "document.signed", 3, signer="ana")
     tell(trial, "identity.verified", 2, signer="ana")
     assert heard == [("document.sent", "sent"), ("identity.verified", "sent"), ("document.signed", "signed")]
+
+
+def test_a_table_is_followed_by_several_patterns_and_stays_one_workflow(trial):
+    first = trial.follow(SIGNING, "surehook", "certificate.*")
+    assert trial.follow(replace(SIGNING), "surehook", "identity.*") is first
+    tell(trial, "certificate.attached", 1)
+    tell(trial, "document.sent", 2)
+    assert trial.states() == {"evt_1": "ignored", "evt_2": "finalized"}
 
 
 def test_a_test_may_decide_on_a_processed_event_and_hear_what_is_undone(trial):

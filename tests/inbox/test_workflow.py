@@ -84,7 +84,7 @@ def test_a_token_may_be_judged_by_the_program():
 def test_two_tables_for_one_document_type_are_an_error():
     workflows = Workflows(SIGNING)
     for second in (SIGNING, replace(SIGNING, version="2"), Workflow(SIGNING)):
-        with pytest.raises(WorkflowError, match="has a table already"):
+        with pytest.raises(WorkflowError, match=r"has (a|this) table already"):
             workflows.add(second)
     workflows.add(replace(SIGNING, document_type="lease"))
     assert [one.document_type for one in workflows] == ["signing", "lease"]

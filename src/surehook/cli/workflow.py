@@ -102,7 +102,8 @@ def _parsed(written: str) -> Table:
 def _refused(written: str, error: WorkflowError) -> Exception:
     from surehook.cli.errors import REJECTED, CommandError
 
-    return CommandError(f"{written}: {error}", hint=error.hint, code=REJECTED)
+    where = f"{error.field}: " if error.field else ""
+    return CommandError(f"{written}: {where}{error.detail}", hint=error.hint, code=REJECTED)
 
 
 def _flaws(error: WorkflowError) -> list[dict[str, str]]:

@@ -215,15 +215,14 @@ class Definitions:
 
         Events that the pattern leaves out and that carry a number of a document count for its order, where the table names
         their type informational. Handlers hear of them as before.
-        Raises WorkflowError for a second table of one document type, SettingsError for a source that is not there.
+        A table that is followed already goes on by the same workflow, which is returned: `follow` once for each pattern.
+        Raises WorkflowError for another table of one document type, SettingsError for a source that is not there.
         """
         self._check_source(source)
-        made = Workflow(workflow) if isinstance(workflow, Table) else workflow
-        if not isinstance(made, Workflow):
+        if not isinstance(workflow, Workflow | Table):
             hint = 'inbox.follow(workflow.SIGNING, "surehook", "document.*")'
             raise SettingsError("workflow", f"{workflow!r:.64} is not a table", hint=hint)
-        self.following.add(made, source, pattern)
-        return made
+        return self.following.add(workflow, source, pattern)
 
     @property
     def handles_nothing(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from surehook.core.workflow.decide import Arrival
+from surehook.core.workflow.decide import Arrival, Table
 from surehook.inbox.event import Event
 from surehook.inbox.handlers import Handler
 from surehook.inbox.patterns import check_pattern, matches
@@ -44,11 +44,14 @@ class Following:
         self._rules: list[FollowRule] = []
         self.identify = identify
 
-    def add(self, workflow: Workflow, source: str, pattern: str) -> None:
+    def add(self, workflow: Workflow | Table, source: str, pattern: str) -> Workflow:
+        """Follow these events too; return the workflow that does. Raises WorkflowError for another table of its type."""
         check_pattern(pattern)
-        if workflow not in list(self.workflows):
-            self.workflows.add(workflow)
-        self._rules.append(FollowRule(source, pattern, workflow))
+        known = self.workflows.known(workflow)
+        if known is None:
+            known = self.workflows.add(workflow)
+        self._rules.append(FollowRule(source, pattern, known))
+        return known
 
     def rules(self) -> Iterator[FollowRule]:
         """Walk through what was said by `follow`, in that order."""

@@ -184,13 +184,16 @@ class Workflows:
         made = Workflow(workflow) if isinstance(workflow, Table) else workflow
         known = self._all.get(made.document_type)
         if known is not None:
-            raise WorkflowError(
-                f"{made.document_type!r} has a table already: {known.table.label}; this one is {made.table.label}",
-                field="document_type",
-                hint="one truth for each document type: share the table, or give this one a type of its own",
-            )
+            raise _second(made, known)
         self._all[made.document_type] = made
         return made
+
+    def known(self, workflow: Workflow | Table) -> Workflow | None:
+        """Find this workflow, or the one that has this table; None: neither is here."""
+        known = self._all.get(workflow.document_type)
+        if known is None or isinstance(workflow, Workflow):
+            return known if known is workflow else None
+        return known if known.table.digest == workflow.digest else None
 
     def __getitem__(self, document_type: str) -> Workflow:
         """Find the workflow of a document type. Raises WorkflowError where there is none."""
@@ -204,3 +207,16 @@ class Workflows:
 
     def __len__(self) -> int:
         return len(self._all)
+
+
+def _second(made: Workflow, known: Workflow) -> WorkflowError:
+    """Make the error of a second table, or of a second workflow of one table, which may read events in another way."""
+    if made.table.digest == known.table.digest:
+        detail = f"{made.document_type!r} has this table already, in another Workflow"
+        hint = "make one Workflow, and give it to each `follow`"
+    else:
+        detail = (
+            f"{made.document_type!r} has a table already: {known.table.label}; this one is {made.table.label}"
+        )
+        hint = "one truth for each document type: share the table, or give this one a type of its own"
+    return WorkflowError(detail, field="document_type", hint=hint)

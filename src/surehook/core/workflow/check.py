@@ -63,13 +63,15 @@ _PARTS: dict[str, type] = {"order": Order, "fields": Fields, "parties": Parties}
 class WorkflowError(SurehookError):
     """A table is defined in a way that cannot be right, or a workflow is used as it cannot be.
 
-    code `bad_workflow`; `flaws` is everything that is wrong with a table, `field` the place of the first.
+    code `bad_workflow`; `flaws` is everything that is wrong with a table, `field` the place of the first,
+    `hint` what to do.
     """
 
     def __init__(
         self, detail: str, *, field: str = "", hint: str | None = None, flaws: tuple[Flaw, ...] = ()
     ) -> None:
-        super().__init__(f"{field}: {detail}" if field else detail)
+        where = f"{field}: " if field else ""
+        super().__init__(where + detail + (f"\n  hint: {hint}" if hint else ""))
         self.code = "bad_workflow"
         self.detail = detail
         self.field = field
