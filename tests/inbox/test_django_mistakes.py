@@ -99,8 +99,11 @@ def test_the_command_line_says_so_too(say: Say) -> None:
     assert said.endswith("; its tables are missing: `manage.py migrate` makes them\n")
 
 
-def test_workers_without_handlers_are_told_where_django_looks_for_them(say: Say) -> None:
-    said = say("manage.py", "surehook_work", settings="site1.silent", code=1)
+@pytest.mark.parametrize("words", [(), ("--once",)], ids=["for good", "once"])
+def test_workers_without_handlers_are_told_where_django_looks_for_them(
+    say: Say, words: tuple[str, ...]
+) -> None:
+    said = say("manage.py", "surehook_work", *words, settings="site1.silent", code=1)
     assert said.startswith("CommandError: there is no handler")
     assert said.endswith("SUREHOOK_INBOX['modules'] is 'hooks'\n")
 

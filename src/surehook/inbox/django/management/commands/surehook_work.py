@@ -27,6 +27,11 @@ class Command(BaseCommand):
         from surehook.inbox.django.settings import given
         from surehook.inbox.running import until_stopped
 
+        if inbox.handles_nothing:
+            raise CommandError(
+                "there is no handler in the modules of apps that are imported: "
+                f"SUREHOOK_INBOX['modules'] is {given().modules!r}"
+            )
         if options["once"]:
             with told():
                 inbox.move()
@@ -35,11 +40,6 @@ class Command(BaseCommand):
         workers = options["workers"]
         if not 1 <= workers <= WORKERS:
             raise CommandError(f"--workers: 1 to {WORKERS}, and not {workers}")
-        if inbox.handles_nothing:
-            raise CommandError(
-                "there is no handler in the modules of apps that are imported: "
-                f"SUREHOOK_INBOX['modules'] is {given().modules!r}"
-            )
         begun = f"{workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
         with told():
             is_asked = until_stopped(inbox, workers, lambda: self.stdout.write(begun))
