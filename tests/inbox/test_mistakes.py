@@ -208,6 +208,11 @@ def without_rights(scene: Scene) -> str:
         return scene.away(make_url(url).set(username="meek").render_as_string(hide_password=False))
 
 
+def without_login(scene: Scene, do: Callable[[str], str]) -> str:
+    servers.postgres().ask("drop role if exists shut; create role shut nologin")
+    return do(changed(username="shut"))
+
+
 def wrong_password(scene: Scene) -> str:
     with servers.mariadb().database() as url:
         return scene.away(make_url(url).set(password="no").render_as_string(hide_password=False))
@@ -300,6 +305,8 @@ MISTAKES = [
     Mistake("named a role that is not there", lambda s: s.away(changed(username="ana")), '"ana"', "user or password"),
     Mistake("gave a wrong password", wrong_password, "Access denied for user", "user or password"),
     Mistake("gave a role without rights", without_rights, "permission denied for table surehook_inbox", "needs SELECT, INSERT"),
+    Mistake("named a role that may not log in", lambda s: without_login(s, s.away), '"shut" is not permitted', "ALTER ROLE … LOGIN"),
+    Mistake("made tables as a role that may not log in", lambda s: without_login(s, lambda url: raised(lambda: s.inbox(url))), '"shut" is not permitted', "ALTER ROLE … LOGIN"),
     Mistake("made tables as a role that is not there", lambda s: raised(lambda: s.inbox(changed(username="ana"))), '"ana"', "user or password"),
     Mistake("gave a wrong port", lambda s: s.away(changed(port=1)), "port 1", "is it running"),
     Mistake("gave a wrong host", lambda s: s.away(changed(host="nowhere.invalid")), "nowhere.invalid", "host and port"),

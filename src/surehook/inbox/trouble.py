@@ -41,6 +41,8 @@ _DOOR = [
      "its user has no right on that database, or it is misspelt: GRANT SELECT, INSERT, UPDATE, DELETE ON the database"),
     (r"password authentication failed|role .* does not exist|access denied for user|no password supplied",
      "the URL's user or password is wrong"),
+    (r"role .* is not permitted to log in",
+     "name a role that may log in as the URL's user, or let this one: ALTER ROLE … LOGIN"),
 ]  # fmt: skip
 _MENDED = [
     *_DOOR,
