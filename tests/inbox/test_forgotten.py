@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import threading
 
 import pytest
@@ -162,7 +163,9 @@ def test_python_warns_as_before_and_nobody_is_called_twice():
         unawaited.watch(one)
     with pytest.warns(RuntimeWarning, match="never awaited") as caught:
         asyncio.run(_forgets())
-    assert len(caught) == 1
+    (one,) = caught
+    line = inspect.getsourcelines(_forgets)[1] + 1
+    assert (one.filename, one.lineno) == (__file__, line), "the line that forgot it, and none of ours"
 
 
 async def _forgets():

@@ -23,7 +23,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from surehook.inbox.calls import HandlerCalls
 
@@ -34,10 +34,8 @@ _watched: list[weakref.ref[HandlerCalls]] = []
 def watch(calls: HandlerCalls) -> None:
     """Have calls know, from now on, of coroutines that they made and nobody awaited."""
     tell: Callable[[object], object] | None = getattr(warnings, _TELL, None)
-    if tell is not None and not isinstance(tell, _UnawaitedHook):
-        collections = _Collections()
-        gc.callbacks.append(collections)
-        setattr(warnings, _TELL, _UnawaitedHook(tell, collections))
+    if tell is not None and not (isinstance(tell, type) and issubclass(tell, _UnawaitedHook)):
+        setattr(warnings, _TELL, _hook(tell))
     _watched[:] = [one for one in _watched if one() is not None]
     _watched.append(weakref.ref(calls))
 
@@ -57,14 +55,23 @@ class _Collections:
 
 
 class _UnawaitedHook:
-    """The hook that `warnings` calls for a coroutine nobody awaited: notes it at the call under way first."""
+    """The hook that `warnings` has for a coroutine nobody awaited: notes it at the call under way, and tells as before.
 
-    def __init__(self, tell: Callable[[object], object], collections: _Collections) -> None:
-        self._tell, self._collections = tell, collections
+    Its class is what is called: `__new__` notes, and `__init__` is the function that tells. The interpreter calls one after the
+    other, so that no frame of ours lies between that function and the line that forgot the coroutine: it warns of its caller.
+    """
 
-    def __call__(self, coroutine: Any) -> None:
-        for one in () if self._collections.are_here else tuple(_watched):
+    collections: ClassVar[_Collections]
+
+    def __new__(cls, coroutine: Any) -> _UnawaitedHook:
+        for one in () if cls.collections.are_here else tuple(_watched):
             calls = one()
             if calls is not None and (call := calls.mine()) is not None:
                 call.unawaited = coroutine.__qualname__
-        self._tell(coroutine)
+        return super().__new__(cls)
+
+
+def _hook(tell: Callable[[object], object]) -> type[_UnawaitedHook]:
+    collections = _Collections()
+    gc.callbacks.append(collections)
+    return type("Hook", (_UnawaitedHook,), {"__init__": staticmethod(tell), "collections": collections})
