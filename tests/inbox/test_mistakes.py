@@ -9,6 +9,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import surehook
@@ -213,6 +215,45 @@ def without_login(scene: Scene, do: Callable[[str], str]) -> str:
     return do(changed(username="shut"))
 
 
+def swallows(event: Any, tx: Any) -> None:
+    with suppress(DBAPIError):
+        tx.execute(text("select nothing"))
+
+
+async def swallows_later(event: Any, tx: Any) -> None:
+    with suppress(DBAPIError):
+        await tx.execute(text("select nothing"))
+
+
+def goes_on(event: Any, tx: Any) -> None:
+    swallows(event, tx)
+    tx.execute(text("select 1"))
+
+
+def on_postgres(scene: Scene, handler: Any) -> str:
+    """What the log says of a handler at work on PostgreSQL."""
+    with servers.postgres().database() as url:
+        inbox = scene.inbox(url)
+        inbox.on("partner")(handler)
+        assert scene.takes(inbox) == 200
+        inbox.work()
+        return scene.logged()
+
+
+def on_asyncpg(scene: Scene, handler: Any) -> str:
+    async def go(url: str) -> None:
+        inbox = AsyncInbox(url, [partner()])
+        await inbox.create_tables()
+        inbox.on("partner")(handler)
+        await inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
+        await inbox.work()
+        await inbox.close()
+
+    with servers.postgres().database() as url:
+        asyncio.run(go(url))
+    return scene.logged()
+
+
 def wrong_password(scene: Scene) -> str:
     with servers.mariadb().database() as url:
         return scene.away(make_url(url).set(password="no").render_as_string(hide_password=False))
@@ -288,6 +329,9 @@ MISTAKES = [
     Mistake("gave SQL as text", lambda s: s.handles(lambda event, tx: tx.execute("select 1")), "SQL as text", "text("),
     Mistake("used a connection as a session", lambda s: s.handles(lambda event, tx: tx.add(event)), "`add`", "sessions=True"),
     Mistake("forgot to await the transaction", forgot_await, "AsyncConnection.execute(…) was not awaited", "(await tx.execute(…)).scalar"),
+    Mistake("caught an error of PostgreSQL", lambda s: on_postgres(s, swallows), "swallows: a statement before this one has failed", "tx.begin_nested()"),
+    Mistake("caught an error of PostgreSQL, and asked on", lambda s: on_postgres(s, goes_on), "a statement before this one has failed", "tx.begin_nested()"),
+    Mistake("caught an error of asyncpg", lambda s: on_asyncpg(s, swallows_later), "swallows_later: a statement before this one", "tx.begin_nested()"),
     Mistake("committed by hand", lambda s: s.handles(lambda event, tx: tx.commit()), "the inbox commits", "savepoints"),
     Mistake("misspelt the pattern, or did not import the module", not_imported, "document.signed of partner", "is its module imported"),
     Mistake("wrote a pattern with half a word", lambda s: raised(lambda: s.inbox().on("partner", "doc*")(moved)), "'doc*'", "document.*"),

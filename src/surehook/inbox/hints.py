@@ -7,19 +7,30 @@ from __future__ import annotations
 
 import inspect
 
+from surehook.core.errors import causes
+
 _OF_SESSIONS = frozenset({"add", "add_all", "delete", "flush", "get", "merge", "query", "refresh"})
 
 
-def add(error: BaseException) -> None:
-    """Note the next step on an error, where there is a usual one."""
+# The SQLSTATE of PostgreSQL's "current transaction is aborted", and what its drivers have it in.
+_ABORTED, _STATES = "25P02", ("sqlstate", "pgcode")
+
+
+def add(error: BaseException, *, handler: str | None = None) -> None:
+    """Note the next step on an error, where there is a usual one. `handler`: whose it is, where its traceback does not say."""
     if (found := hint(error)) is not None:
-        error.add_note(f"hint: {found}")
+        error.add_note(f"hint: {found}" if handler is None else f"hint: {handler}: {found}")
 
 
 def hint(error: BaseException) -> str | None:
     """The next step, or None."""
     if type(error).__name__ == "ObjectNotExecutableError":
         return "SQL as text is tx.execute(text(…)), of sqlalchemy"
+    if any(getattr(one, name, None) == _ABORTED for one in causes(error) for name in _STATES):
+        return (
+            "a statement before this one has failed, and that was caught: PostgreSQL takes no other then. Put tx.begin_nested() "
+            "(in Django transaction.atomic()) around what may fail"
+        )
     if not isinstance(error, AttributeError):
         return None
     if inspect.iscoroutine(error.obj):

@@ -128,6 +128,10 @@ class ResultPolicy:
         if late is not None:
             return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
         raised = bare(error)
+        # It came after they had returned, as what they did was to be kept.
+        if handlers and _failing(error) is None:
+            with suppress(Exception):
+                hints.add(raised, handler=named(handlers)[0])
         if isinstance(error, HandlerError):
             code = "handler_failed"
         return self.failed(run, code, told(raised), handlers=handlers, raised=raised)
