@@ -29,6 +29,9 @@ USE_TZ = True
 """,
     "site1/apart.py": "from site1.settings import *\nINSTALLED_APPS = ['shop']\n",
     "site1/typo.py": "from site1.settings import *\nSUREHOOK_INBOX = {'sorces': []}\n",
+    "site1/alias.py": "from site1.settings import *\nSUREHOOK_INBOX = SUREHOOK_INBOX | {'using': 'defualt'}\n",
+    "site1/unset.py": "from site1.settings import *\ndel SUREHOOK_INBOX\n",
+    "site1/empty.py": "from site1.settings import *\nSUREHOOK_INBOX = {'sources': []}\n",
     "site1/silent.py": "from site1.settings import *\nSUREHOOK_INBOX = SUREHOOK_INBOX | {'modules': 'hooks'}\n",
     "site1/fails.py": "import os\nos.environ['SHOP_SECRET']\n",
     "shop/webhooks.py": "from surehook.inbox.django import inbox\ninbox.on('partner')(lambda event, tx: None)\n",
@@ -73,6 +76,10 @@ def test_the_command_line_says_what_to_set_where_django_has_no_settings(say: Say
         ("site2.settings", "ModuleNotFoundError: No module named 'site2'"),
         ("site1.fails", "KeyError: 'SHOP_SECRET'"),
         ("site1.typo", "SUREHOOK_INBOX has no 'sorces'; it may have sources"),
+        (
+            "site1.alias",
+            "SUREHOOK_INBOX['using'] is 'defualt', and DATABASES has no such alias; did you mean 'default'?",
+        ),
     ],
 )
 def test_the_command_line_names_settings_with_which_django_cannot_begin(
@@ -106,6 +113,13 @@ def test_workers_without_handlers_are_told_where_django_looks_for_them(
     said = say("manage.py", "surehook_work", *words, settings="site1.silent", code=1)
     assert said.startswith("CommandError: there is no handler")
     assert said.endswith("SUREHOOK_INBOX['modules'] is 'hooks'\n")
+
+
+@pytest.mark.parametrize("settings", ["site1.unset", "site1.empty"])
+def test_a_handler_without_any_source_is_told_of_the_setting(say: Say, settings: str) -> None:
+    said = say("-m", "surehook", "inbox", "status", PLACE, settings=settings)
+    assert said.startswith("error: source: this inbox has no source 'partner'")
+    assert "list them in SUREHOOK_INBOX['sources']" in said
 
 
 def test_an_app_that_is_not_installed_is_named(say: Say) -> None:

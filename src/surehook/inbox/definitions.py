@@ -343,16 +343,17 @@ class Definitions:
             raise SettingsError("source", f"{name!r} is not a source", hint="name one of them")
         return self.receiver.sources[name]
 
+    def _no_source(self, name: str) -> SettingsError:
+        return no_source(name, self.receiver.sources)
+
     def _check_source(self, name: str) -> None:
-        sources = self.receiver.sources
         if not isinstance(name, str):
             called = getattr(name, "__qualname__", None) or f"{name!r:.64}"
             raise SettingsError(
                 "source", f"{called} is not the name of a source", hint='@inbox.on("stripe", "invoice.*")'
             )
-        if name == "*" or name in sources:
-            return
-        raise no_source(name, sources)
+        if name != "*" and name not in self.receiver.sources:
+            raise self._no_source(name)
 
     def _look(self, transaction: Transaction) -> bool:
         """Do a worker's chores, now and then: take up parked events that have a handler by now, wake documents whose table was

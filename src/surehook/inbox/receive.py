@@ -272,7 +272,9 @@ def _millis(at: datetime | None) -> int | None:
     return None if at is None else round(at.timestamp() * 1000)
 
 
-def no_source(name: str, known: Collection[str]) -> SettingsError:
-    """Make the error for a source that an inbox does not define."""
-    hint = meant(str(name), known, "sources") if known else "there are none yet: add(source) comes first"
+def no_source(
+    name: str, known: Collection[str], none: str = "there are none yet: add(source) comes first"
+) -> SettingsError:
+    """Make the error for a source that an inbox does not define; `none` is its hint where no source is defined."""
+    hint = meant(str(name), known, "sources") if known else none
     return SettingsError("source", f"this inbox has no source {name!r:.80}", hint=hint)

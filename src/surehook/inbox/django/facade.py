@@ -13,7 +13,7 @@ from surehook.core.errors import SettingsError
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.definitions import Definitions
 from surehook.inbox.django.models import Events
-from surehook.inbox.django.settings import given
+from surehook.inbox.django.settings import NAME, given
 from surehook.inbox.django.store import DjangoStore
 from surehook.inbox.django.view import View, view_of
 from surehook.inbox.event import Event
@@ -21,6 +21,7 @@ from surehook.inbox.group_commit import GroupCommit
 from surehook.inbox.handlers import HandlerOptions, Returned
 from surehook.inbox.inbox import Inbox as Blocking
 from surehook.inbox.queue.option import Queue
+from surehook.inbox.receive import no_source
 from surehook.inbox.retention import Keep
 from surehook.inbox.rules import Rules
 from surehook.inbox.sources.source import Source
@@ -98,6 +99,10 @@ class Inbox(Blocking):
         return Definitions.on_undo(self, source, pattern, name=name, timeout_s=timeout_s)
 
     on.__doc__, on_undo.__doc__ = Definitions.on.__doc__, Definitions.on_undo.__doc__
+
+    def _no_source(self, name: str) -> SettingsError:
+        where = f"there are none yet: list them in {NAME}['sources'], or add(source) comes first"
+        return no_source(name, self.receiver.sources, where)
 
     def run_worker(self, script: Script[None]) -> None:
         with self._own_thread():

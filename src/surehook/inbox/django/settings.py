@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 from msgspec import Struct
 
+from surehook.core.meant import meant
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.queue.option import Queue
 from surehook.inbox.retention import Keep
@@ -50,4 +52,9 @@ def given() -> Given:
     made = Given(**values)
     if not all(isinstance(one, Source) for one in made.sources):
         raise ImproperlyConfigured(f"{NAME}['sources'] is a list of what surehook.inbox.sources makes")
+    if made.using is not None and made.using not in connections:
+        near = meant(str(made.using), list(connections), "aliases")
+        raise ImproperlyConfigured(
+            f"{NAME}['using'] is {made.using!r}, and DATABASES has no such alias; {near}"
+        )
     return made
