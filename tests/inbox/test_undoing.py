@@ -118,6 +118,7 @@ def test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_coun
     house.clock.passes(2)
     house.work()
     assert explained(house).endswith("; 2 attempts failed, the log says why")
+    assert "attempt 2 failed (undo_failed), again at" in failing()[-1]
     assert (len(seen), house.events(id="doc_1-5")[0].attempts) == (2, 0)
     broken.clear()
     house.clock.passes(10)

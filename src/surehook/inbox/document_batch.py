@@ -35,7 +35,7 @@ from surehook.core.workflow.decide import (
     due_at,
     fitting,
 )
-from surehook.core.workflow.undo_attempts import failed, is_to_be_undone, wait_ms
+from surehook.core.workflow.undo_attempts import failed, is_to_be_undone, tries, wait_ms
 from surehook.inbox.document_rows import step_of
 from surehook.inbox.document_runs import Concerned, Decided, Read, Readers
 from surehook.inbox.event import Event
@@ -363,5 +363,13 @@ class DocumentBatch:
         """Call what undoes the move of a step."""
         document = self._documents[key]
         assert document is not None
-        hear = self._following.undoing.hear
-        hear(self._transaction, self._policy, self._events.read, key, step, wait_ms(failed(document)))
+        noted = failed(document)
+        self._following.undoing.hear(
+            self._transaction,
+            self._policy,
+            self._events.read,
+            key,
+            step,
+            wait_ms(noted),
+            attempt=tries(noted),
+        )

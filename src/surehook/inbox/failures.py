@@ -110,7 +110,7 @@ def _failure(run: Run, ended: Settlement) -> Failure:
         tenant=run.tenant,
         event_id=run.event_id,
         type=run.type,
-        attempt=run.attempts,
+        attempt=ended.attempts,
         replay=run.number,
         code=ended.error_code or "",
         error=ended.error or "",

@@ -66,9 +66,11 @@ class Undoing:
         key: DocumentKey,
         step: Step,
         wait_ms: int,
+        *,
+        attempt: int,
     ) -> None:
-        """Call the functions that fit the event of a move that is taken back. Raises UndoFailed: they are called again after
-        `wait_ms` milliseconds."""
+        """Call the functions that fit the event of a move that is taken back, for the `attempt`th time. Raises UndoFailed: they
+        are called again after `wait_ms` milliseconds."""
         if step.rule != "undone" or not self.handlers:
             return
         run = transaction.moved_by(key, step.event, step.source)
@@ -82,7 +84,8 @@ class Undoing:
         except StoreError:
             raise
         except Exception as error:
-            raise UndoFailed(run, self.later(ends, run, error, wait_ms)) from error
+            ended = self.later(ends, run, error, wait_ms)
+            raise UndoFailed(run, structs.replace(ended, attempts=attempt)) from error
 
     def later(self, ends: ResultPolicy, run: Run, error: Exception, wait_ms: int) -> Settlement:
         """Say what failed, and when it is tried again."""

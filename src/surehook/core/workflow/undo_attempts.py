@@ -30,13 +30,13 @@ def undoes(word: OperatorCommand, event: Arrival) -> bool:
 
 def begun(document: Document, now: int) -> Document:
     """Note that an attempt begins at `now`, Unix milliseconds."""
-    return _noted(document, _tries(document) + 1, now)
+    return _noted(document, tries(document) + 1, now)
 
 
 def failed(document: Document) -> Document:
     """Note that an attempt has failed, whether or not it was noted when it began."""
-    tries = _tries(document)
-    return _noted(document, tries if without_outcome(document) is not None else tries + 1, None)
+    count = tries(document)
+    return _noted(document, count if without_outcome(document) is not None else count + 1, None)
 
 
 def without_outcome(document: Document) -> int | None:
@@ -47,7 +47,7 @@ def without_outcome(document: Document) -> int | None:
 def wait_ms(document: Document) -> int:
     """Return for how many milliseconds nothing is tried after the last attempt."""
     first = FIRST_WAIT_MS if without_outcome(document) is None else FIRST_WITHOUT_OUTCOME_MS
-    return min(first * (1 << min(max(_tries(document) - 1, 0), DOUBLINGS)), LONGEST_WAIT_MS)
+    return min(first * (1 << min(max(tries(document) - 1, 0), DOUBLINGS)), LONGEST_WAIT_MS)
 
 
 def may_try_at(document: Document, now: int) -> int:
@@ -57,13 +57,14 @@ def may_try_at(document: Document, now: int) -> int:
     return now if begun_at is None else min(begun_at, now) + wait_ms(document)
 
 
-def _tries(document: Document) -> int:
+def tries(document: Document) -> int:
+    """Count the attempts that have begun."""
     return max((one.tries for one in document.words), default=0)
 
 
-def _noted(document: Document, tries: int, at: int | None) -> Document:
+def _noted(document: Document, count: int, at: int | None) -> Document:
     words = tuple(
-        structs.replace(one, tries=tries, tried_at=at) if one.what == "undo" else one
+        structs.replace(one, tries=count, tried_at=at) if one.what == "undo" else one
         for one in document.words
     )
     return structs.replace(document, words=words)
