@@ -61,6 +61,23 @@ def test_a_move_that_is_taken_back_is_heard_once_with_where_the_document_goes(ho
     assert house.effects() == ["doc_1-1", "doc_1-2", "doc_1-4", "doc_1-4 undone"]
 
 
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_observers_are_told_whose_move_is_taken_back(houses, is_heard):
+    house = followed(houses)
+    house.on(final=False)
+    if is_heard:
+        undoes(house)
+    told = []
+    house.inbox.observe(told.append)
+    tell(house, 1, 2, 3, 4)
+    rejected(house)
+    house.work()
+    (one,) = [one for one in told if one.rule == "undone"]
+    (event,) = house.events(id="doc_1-4")
+    assert (one.source, one.ref, one.event_id) == ("partner", event.ref, "doc_1-4")
+    assert (one.attempt, one.received_at) == (None, None), "it is no turn of the event"
+
+
 def test_a_way_that_the_table_declares_is_heard_before_whatever_comes_next(houses):
     house = followed(houses, rejected={"document.signed": {"signed": "sent"}})
     house.on(final=False)

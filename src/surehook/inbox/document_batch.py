@@ -89,6 +89,8 @@ class DocumentBatch:
         self.undecided: list[tuple[DocumentKey, int, WorkflowError]] = []
         # Held in this batch, so not yet in the database.
         self._held: dict[tuple[DocumentKey, tuple[str, str]], Read] = {}
+        # What had made a move that is taken back, by document and event.
+        self._undone: dict[tuple[DocumentKey, str, str], Run | None] = {}
         # By run: one that was held may leave in the same batch.
         self.settled: dict[bytes, tuple[Run, Settlement]] = {}
         # Handlers were called for an event that had waited, together with the one that let it go on.
@@ -152,7 +154,7 @@ class DocumentBatch:
                     at=step.at,
                     body=msgspec.json.encode(step).decode(),
                 )
-                for key, step, run in self.decided
+                for key, step, run, _ in self.decided
                 if step.rule != LINE_FULL
             ]
         )
@@ -245,7 +247,8 @@ class DocumentBatch:
         self._documents.decided(key, decision)
         for step in decision.steps:
             concerned = runs.of(step)
-            self.decided.append(Decided(key, step, None if concerned is None else concerned.run))
+            undone = self._undone.get((key, step.source, step.event)) if step.is_taking_back else None
+            self.decided.append(Decided(key, step, None if concerned is None else concerned.run, undone))
             if concerned is None:
                 continue
             if step.rule == LINE_FULL:
@@ -364,11 +367,13 @@ class DocumentBatch:
         document = self._documents[key]
         assert document is not None
         noted = failed(document)
+        run = self._transaction.moved_by(key, step.event, step.source)
+        self._undone[key, step.source, step.event] = run
         self._following.undoing.hear(
             self._transaction,
             self._policy,
             self._events.read,
-            key,
+            run,
             step,
             wait_ms(noted),
             attempt=tries(noted),

@@ -11,11 +11,13 @@ from surehook.ports.inbox_runs import DocumentKey, Run
 
 
 class Decided(NamedTuple):
-    """A decision about a document, and the run of the event that it was about, where there is one."""
+    """A decision about a document, and the run of the event that it was about, where there is one. A move that is taken back is
+    no turn of its event: `undone` is the run that had made it, unless it is past its retention."""
 
     key: DocumentKey
     step: Step
     run: Run | None
+    undone: Run | None = None
 
 
 class Readers(Protocol):

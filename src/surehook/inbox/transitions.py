@@ -121,16 +121,17 @@ def _fields(one: Transition) -> dict[str, object]:
 
 
 def _documents(done: BatchResult) -> Iterable[Transition]:
-    for (document_type, tenant, document), step, run in done.decided:
+    for (document_type, tenant, document), step, run, undone in done.decided:
+        named = run or undone
         yield Transition(
             kind="document.moved",
             before=step.before,
             after=step.after,
-            source="" if run is None else run.source,
+            source=step.source if named is None else named.source,
             tenant=tenant,
             event_id=step.event,
-            ref="" if run is None else ids.text(PREFIX, run.event),
-            correlation_id=None if run is None else run.correlation_id,
+            ref="" if named is None else ids.text(PREFIX, named.event),
+            correlation_id=None if named is None else named.correlation_id,
             event_type=step.type or None,
             document_type=document_type,
             document=document,

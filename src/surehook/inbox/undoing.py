@@ -30,7 +30,7 @@ from surehook.inbox.handlers import Handlers
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import Settlement, StoreError, Transaction
-from surehook.ports.inbox_runs import DocumentKey, Run
+from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
 
@@ -63,17 +63,16 @@ class Undoing:
         transaction: Transaction,
         ends: ResultPolicy,
         read: Callable[[Run], Event],
-        key: DocumentKey,
+        run: Run | None,
         step: Step,
         wait_ms: int,
         *,
         attempt: int,
     ) -> None:
-        """Call the functions that fit the event of a move that is taken back, for the `attempt`th time. Raises UndoFailed: they
-        are called again after `wait_ms` milliseconds."""
+        """Call the functions that fit the event of a move that is taken back, for the `attempt`th time; `run` had made it. Raises
+        UndoFailed: they are called again after `wait_ms` milliseconds."""
         if step.rule != "undone" or not self.handlers:
             return
-        run = transaction.moved_by(key, step.event, step.source)
         if run is None or run.body is None:
             log.error("%s is past its retention: what handlers did for it is not undone", step.event)
             return
