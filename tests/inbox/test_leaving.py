@@ -21,6 +21,7 @@ from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
 from tests.inbox.test_ways_out import lines
 
 EACH_SECOND = Backoff(first_s=1, factor=1, max_s=1, attempts=9, jitter=0)
+KEEP = "keep that state in the table for as long as documents are in it, or process these with a table that has it"
 TYPES = ("sent", "viewed", "signed", "countersigned", "completed")
 
 
@@ -647,9 +648,25 @@ class TestATableThatWasChanged:
             other.clock.passes(1)
         (line,) = [one for one in caplog.messages if "cannot go on" in one]
         assert "contract doc_1 cannot go on, and is put off until " in line
+        assert line.endswith(f"; {KEEP}") and "\n" not in line
         house.clock.passes(4)
         house.work()
         assert house.effects() == ["evt_1", "evt_3"]
+
+    def test_an_event_that_fails_by_such_a_table_says_what_to_do(self, houses):
+        house = followed(houses, BUFFER)
+        house.on()
+        tell(house, 1)
+        house.work()
+        other = house.twin(backoff=EACH_SECOND)
+        other.inbox.follow(renamed(table(**BUFFER), "sent", "out"), "*")
+        tell(other, 2)
+        other.work()
+        other.close()
+        (event,) = house.events(id="evt_2")
+        assert event.code == "workflow_error"
+        assert "the document is 'sent', which is no state of contract" in event.error
+        assert event.error.endswith(f"\n  hint: {KEEP}\n")
 
     @pytest.mark.parametrize(
         "theirs",

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from surehook.core import ids, instants
+from surehook.core.workflow.decide import WorkflowError
 from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import PREFIX
 from surehook.inbox.log_limits import LinesPerSecond, OncePer
@@ -62,12 +63,12 @@ class Gaps:
             f" ({left_out} lines before this one were not written)" if left_out else "",
         )
 
-    def undecided(self, key: DocumentKey, again_at: int, error: Exception) -> None:
+    def undecided(self, key: DocumentKey, again_at: int, error: WorkflowError) -> None:
         """Log that a document should go on, and that the table here lacks its state."""
         if self._undecided.may(key[0]):
             log.error(
                 "%s %s cannot go on, and is put off until %s: %s",
-                key[0], quoted(key[2]), instants.render(again_at), error,
+                key[0], quoted(key[2]), instants.render(again_at), "; ".join(filter(None, (error.detail, error.hint))),
             )  # fmt: skip
 
     def uncounted(self, transaction: Transaction, run: Run, key: DocumentKey, number: int) -> None:

@@ -12,6 +12,7 @@ from surehook.core.workflow.table import Table
 from surehook.core.workflow.table_values import BRANCHES_MAX, PARTIES_MAX
 from surehook.core.workflow.values import Arrival, Branch, Document, Party, Retried, Seen, Waiting
 
+_OTHER_TABLE = "keep that state in the table for as long as documents are in it, or process these with a table that has it"
 _VERSION = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){0,3})", re.ASCII)
 
 
@@ -67,14 +68,14 @@ class Draft:
             raise WorkflowError(
                 f"the document is {document.state!r}, which is no state of {table.label}",
                 field="state",
-                hint="give the table that state, or migrate the document",
+                hint=_OTHER_TABLE,
             )
         for name, party in document.parties.items():
             if table.parties is not None and party.state not in table.parties.states:
                 raise WorkflowError(
                     f"{name} is {party.state!r}, which is no state of a signer in {table.label}",
                     field="parties.states",
-                    hint="give the table that state, or migrate the document",
+                    hint=_OTHER_TABLE,
                 )
         self.table = table
         self.state = document.state
