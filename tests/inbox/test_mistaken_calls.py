@@ -130,6 +130,8 @@ GIVEN: list[tuple[str, tuple[Any, ...], dict[str, Any], str, str]] = [
     ("reject", (None, "late"), {}, "ref: None is no reference", "event.ref"),
     ("reject", ("", "late"), {}, "ref: '' is no reference", "event.ref"),
     ("reject", (REF, None), {}, "code: a text that is not empty, and not None", "a word for machines"),
+    ("reject", (REF, "Not a word; drop"), {}, "code: 'Not a word; drop' is no word", '"wrong_amount"; a sentence'),
+    ("reject", (REF, "x" * 65), {}, "is no word for machines", "at most 64"),
     ("reject", (REF, " "), {}, "code: a text that is not empty", "a word for machines"),
     ("reject", (REF, "late", None), {}, "note: a text, and not None", 'note=""'),
     ("finalize", (None,), {}, "ref: None is no reference", "event.ref"),

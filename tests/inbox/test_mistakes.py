@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import surehook
 from surehook.core.errors import SurehookError
-from surehook.inbox import AsyncInbox, Backoff, Inbox, Keep, Rules, sources
+from surehook.inbox import AsyncInbox, Backoff, Inbox, Keep, Refuse, Rules, sources
 from surehook.inbox.testing import Trial
 from surehook.inbox.workflow import SIGNING, Fields, Table, Workflow
 from tests import servers
@@ -215,6 +215,10 @@ def without_login(scene: Scene, do: Callable[[str], str]) -> str:
     return do(changed(username="shut"))
 
 
+def refuses(event: Any, tx: Any) -> None:
+    raise Refuse("Not a code! At all")
+
+
 def swallows(event: Any, tx: Any) -> None:
     with suppress(DBAPIError):
         tx.execute(text("select nothing"))
@@ -334,6 +338,8 @@ MISTAKES = [
     Mistake("caught an error of asyncpg", lambda s: on_asyncpg(s, swallows_later), "swallows_later: a statement before this one", "tx.begin_nested()"),
     Mistake("committed by hand", lambda s: s.handles(lambda event, tx: tx.commit()), "the inbox commits", "savepoints"),
     Mistake("misspelt the pattern, or did not import the module", not_imported, "document.signed of partner", "is its module imported"),
+    Mistake("refused with a sentence", lambda s: raised(lambda: Refuse("Not a code! At all")), "'Not a code! At all' is no word", "a sentence comes after it"),
+    Mistake("refused with a sentence in a handler", lambda s: s.handles(refuses), "a to z, 0 to 9 and _", '"wrong_amount"'),
     Mistake("wrote a pattern with half a word", lambda s: raised(lambda: s.inbox().on("partner", "doc*")(moved)), "'doc*'", "document.*"),
     Mistake("gave a handler more than half a lease", lambda s: raised(lambda: s.inbox().on("partner", timeout_s=45)(moved)), "45 seconds", "Rules(lease_ms=90000)"),
     Mistake("gave all handlers more than half a lease", lambda s: raised(lambda: Rules(timeout_s=45)), "45 seconds", "Rules(lease_ms=90000)"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from surehook.core.errors import SettingsError
 
 LATER = "who asks later wants to know it"
+CODE_CHARS = 64
+_CODE = re.compile(rf"[a-z0-9_]{{1,{CODE_CHARS}}}")
 
 
 def checked_text(name: str, value: object, hint: str | None = None) -> str:
@@ -12,6 +16,18 @@ def checked_text(name: str, value: object, hint: str | None = None) -> str:
     if not isinstance(value, str) or not value.strip():
         raise SettingsError(name, f"a text that is not empty, and not {value!r:.40}", hint=hint)
     return value
+
+
+def checked_code(code: object) -> str:
+    """Check the code of a refusal. Raises SettingsError."""
+    word = checked_text("code", code, 'a word for machines, such as "wrong_amount"')
+    if not _CODE.fullmatch(word):
+        raise SettingsError(
+            "code",
+            f"{word!r:.80} is no word for machines",
+            hint=f'a to z, 0 to 9 and _, at most {CODE_CHARS} of them, such as "wrong_amount"; a sentence comes after it',
+        )
+    return word
 
 
 def checked_maybe_empty(name: str, value: object, hint: str | None = None) -> str:

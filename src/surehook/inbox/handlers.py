@@ -28,6 +28,7 @@ from surehook.core import instants
 from surehook.core.errors import Problem, SettingsError, SurehookError
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.event import Event
+from surehook.inbox.given_texts import checked_code
 from surehook.inbox.patterns import check_pattern, matches
 from surehook.inbox.rules import Rules
 
@@ -41,7 +42,6 @@ F = TypeVar("F", bound="Callable[[Event, Any], object]")
 
 NAME_CHARS = 256
 VERSION_CHARS = 64
-CODE_CHARS = 64
 LATER_MS = 30 * instants.DAY_MS  # longer than that nobody remembers what was waited for
 MEMO = 4_096  # pairs of source and type whose handlers are remembered
 
@@ -71,11 +71,11 @@ class Ignore(HandlerOutcome):
 
 
 class Refuse(HandlerOutcome):
-    """Never: the event is rejected with this code (`[a-z0-9_]`, for machines) and sentence."""
+    """Never: the event is rejected with this code (`[a-z0-9_]`, for machines) and sentence. Raises SettingsError for another."""
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(detail or code)
-        self.code = code[:CODE_CHARS]
+        self.code = checked_code(code)
 
 
 # What a handler gives back: what JSON can hold (of a UUID its text). A coroutine is none of these, and that is how a type checker

@@ -14,7 +14,13 @@ from surehook.core.workflow.explain import explain
 from surehook.inbox.document_commands import take_back
 from surehook.inbox.document_rows import document_of, steps_of
 from surehook.inbox.event import PREFIX
-from surehook.inbox.given_texts import LATER, checked_document, checked_maybe_empty, checked_text
+from surehook.inbox.given_texts import (
+    LATER,
+    checked_code,
+    checked_document,
+    checked_maybe_empty,
+    checked_text,
+)
 from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.retention import Keep
 from surehook.inbox.sources.source import Source
@@ -27,7 +33,6 @@ from surehook.ports.inbox_tries import Try
 T = TypeVar("T")
 
 NOTE_CHARS = 1_000
-CODE_CHARS = 64
 ROWS = 10_000  # of one list or one replay
 PORTION = 1_000  # of each kind that retention removes in one transaction: some tens of milliseconds
 PARKED = 500  # runs that are looked at in one transaction to be unparked: some milliseconds
@@ -150,17 +155,15 @@ def decide_work(
 ) -> Callable[[Transaction], Entry | None]:
     """Finalize or reject an event; the work returns it as it stands then, None: it did not wait for that."""
     event = _event(ref)
-    if state == "rejected":
-        checked_text("code", code, 'a word for machines, such as "wrong_amount"')
-    short = None if code is None else code[:CODE_CHARS]
+    word = checked_code(code) if state == "rejected" else None
     said = checked_maybe_empty("note", note, 'note="": none')[:NOTE_CHARS] or None
 
     def work(transaction: Transaction) -> Entry | None:
-        if not transaction.decide(event, state=state, code=short, note=said, now=now):
+        if not transaction.decide(event, state=state, code=word, note=said, now=now):
             return None
-        pending_receipts.decided(transaction, event, state, short, said)
+        pending_receipts.decided(transaction, event, state, word, said)
         if state == "rejected":
-            take_back(transaction, event, code=short, now=now)
+            take_back(transaction, event, code=word, now=now)
         return transaction.entries(Filter(event=event), limit=1)[0]
 
     return work
