@@ -127,7 +127,7 @@ PLANTED = {
         "test_undoing.py::TestOneThatEndsItsProcess::test_is_tried_less_and_less_often_and_keeps_no_other_document_waiting",
     ),
     "a document goes back although what was done for it could not be undone": (
-        "undoing.py", "raise UndoFailed(run, self.later(ends, run, error, wait_ms)) from error", 'log.error("%s", error)',
+        "undoing.py", "raise UndoFailed(run, structs.replace(ended, attempts=attempt)) from error", 'log.error("%s", error)',
         "test_undoing.py::test_until_it_is_undone_the_document_and_its_events_wait_and_nothing_is_counted",
     ),
     "an event that failed leaves its number behind": (
