@@ -6,8 +6,6 @@ from surehook.ports.inbox import StoreError
 
 # In a connection's `info`: a statement of the handler has failed, and it may have gone on.
 FAILED_WITHIN = "surehook_inbox_failed"
-# … and: the handler has called commit or rollback, and may have caught the refusal. SQLAlchemy takes the transaction for ended.
-REFUSED_WITHIN = "surehook_inbox_refused"
 REFUSED = "the inbox commits: a handler may only use savepoints (begin_nested)"
 ENDED_IT = (
     "a statement of the handler has ended the transaction (COMMIT or ROLLBACK as a statement, or by the driver's own "

@@ -32,7 +32,6 @@ from surehook.inbox.sql.driver_connections import HANDLING
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
-    REFUSED_WITHIN,
     HandlerCommits,
     is_without_savepoint,
 )
@@ -299,9 +298,9 @@ def inside(
     except BaseException as error:
         if writer is not None:
             writer.over()
-        if isinstance(error, HandlerCommits) or _was_refused(connection):
+        if (isinstance(error, HandlerCommits) or transaction.is_ended) and not connection.closed:
             # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
-            # it would commit what was done here.
+            # it would commit what was done here. One that the handler has closed was rolled back by its pool.
             connection.invalidate()
         elif writer is not None:
             writer.drop_spoilt(connection)
@@ -311,10 +310,6 @@ def inside(
         writer.check_cut()
         writer.drop_spoilt(connection)
     return result
-
-
-def _was_refused(connection: Connection) -> bool:
-    return not connection.closed and not connection.invalidated and REFUSED_WITHIN in connection.info
 
 
 def begin(connection: Connection) -> None:
@@ -375,12 +370,19 @@ def _first_line(error: BaseException, step: Callable[[str], str | None]) -> str:
     return f"{said}; {help}" if (help := step(said)) else said
 
 
+def _is_handling(connection: Connection) -> bool:
+    """Tell whether a handler has the driver's connection under this one, and has not given it back by closing its own."""
+    if connection.invalidated:
+        return False
+    handed: Connection | None = connection.info.get(HANDLING)
+    return handed is not None and not handed.closed
+
+
 def _guard(engine: Engine) -> None:
     """A handler that commits would make its effects stand without the mark that they are done: refuse it before it happens."""
 
     def refuse(connection: Connection) -> None:
-        if not connection.invalidated and connection.info.get(HANDLING):
-            connection.info[REFUSED_WITHIN] = True
+        if _is_handling(connection):
             raise HandlerCommits(REFUSED)
 
     def failed(context: ExceptionContext) -> None:
@@ -389,7 +391,7 @@ def _guard(engine: Engine) -> None:
             return
         if isinstance(error, asyncio.CancelledError) and connection.dialect.driver == "aiosqlite":
             interrupting.end_transaction(connection)
-        if connection.info.get(HANDLING):
+        if _is_handling(connection):
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True
 

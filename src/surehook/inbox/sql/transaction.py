@@ -34,7 +34,6 @@ from surehook.inbox.sql.driver_connections import HANDLED, HANDLING
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
-    REFUSED_WITHIN,
     HandlerCommits,
     HandlerEndedIt,
     is_without_savepoint,
@@ -292,7 +291,7 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._say(f"SAVEPOINT {_SAVEPOINT}")
         try:
             yield
-            if self._has_committed():
+            if self.is_ended:
                 raise HandlerCommits(REFUSED)
             if self._joins and self._is_batch:
                 self._stands = True
@@ -322,9 +321,12 @@ class SqlTransaction(ReceiptStatements, Tries):
         if self._writer is not None:
             self._writer.spoilt()
 
-    def _has_committed(self) -> bool:
-        """Tell whether the handler has called commit, rollback or close, whatever became of that."""
-        return REFUSED_WITHIN in self._info or self._connection.get_transaction() is not self._root
+    @property
+    def is_ended(self) -> bool:
+        """True if SQLAlchemy takes the transaction for ended: the handler has called commit, rollback or close, and may have
+        caught the refusal. Nothing on the pool's connection says so, since that may be another transaction's by now."""
+        root = self._root
+        return root is not None and (not root.is_active or self._connection.get_transaction() is not root)
 
     def _release(self) -> None:
         """Keep what was done. Raises HandlerEndedIt where there is no savepoint any more, and no error that has ended it."""
@@ -368,7 +370,7 @@ class SqlTransaction(ReceiptStatements, Tries):
             self._writer.watch(self._connection)
             self._is_watched = True
         info = self._info
-        info[HANDLING] = info[HANDLED] = True
+        info[HANDLING], info[HANDLED] = self._connection, True
         info.pop(FAILED_WITHIN, None)
         try:
             if not self._sessions:
@@ -383,7 +385,9 @@ class SqlTransaction(ReceiptStatements, Tries):
                     yield block
                     block.commit()
         finally:
-            info.pop(HANDLING, None)
+            # A handler that closes its connection gives it back to the pool: another one may have it by now.
+            if info.get(HANDLING) is self._connection:
+                del info[HANDLING]
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         is_back = False
