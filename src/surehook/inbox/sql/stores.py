@@ -33,6 +33,7 @@ from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
     HandlerCommits,
+    HandlerEndedIt,
     is_without_savepoint,
 )
 from surehook.inbox.sql.transaction import AsksWithin, SqlTransaction
@@ -298,7 +299,7 @@ def inside(
     except BaseException as error:
         if writer is not None:
             writer.over()
-        if (isinstance(error, HandlerCommits) or transaction.is_ended) and not connection.closed:
+        if (isinstance(error, HandlerEndedIt) or transaction.is_ended) and not connection.closed:
             # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
             # it would commit what was done here. One that the handler has closed was rolled back by its pool.
             connection.invalidate()

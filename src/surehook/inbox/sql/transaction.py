@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import Session
 from sqlalchemy.util import await_only
 
@@ -38,6 +38,7 @@ from surehook.inbox.sql.handler_commits import (
     HandlerEndedIt,
     is_without_savepoint,
 )
+from surehook.inbox.sql.handler_sessions import SESSION_ENDED, async_session, blocking_session, has_lost_work
 from surehook.inbox.sql.idle_timeout import StoreBounds
 from surehook.inbox.sql.receipts import ReceiptStatements
 from surehook.inbox.sql.tries import Tries
@@ -369,25 +370,32 @@ class SqlTransaction(ReceiptStatements, Tries):
         if not self._is_watched and self._writer is not None:
             self._writer.watch(self._connection)
             self._is_watched = True
-        info = self._info
-        info[HANDLING], info[HANDLED] = self._connection, True
-        info.pop(FAILED_WITHIN, None)
+        self._info.update({HANDLING: self._connection, HANDLED: True})
+        self._info.pop(FAILED_WITHIN, None)
         try:
             if not self._sessions:
                 yield self._async if is_async else self._connection
             elif is_async:
-                session = AsyncSession(self._async, join_transaction_mode="create_savepoint")
+                session = async_session(self._async)
                 yield session
                 self.wait(session.commit())
                 self.wait(session.close())
+                self._check_work(session.sync_session)
             else:
-                with Session(self._connection, join_transaction_mode="create_savepoint") as block:
+                with blocking_session(self._connection) as block:
                     yield block
                     block.commit()
+                self._check_work(block)
         finally:
             # A handler that closes its connection gives it back to the pool: another one may have it by now.
-            if info.get(HANDLING) is self._connection:
-                del info[HANDLING]
+            if self._info.get(HANDLING) is self._connection:
+                del self._info[HANDLING]
+
+    def _check_work(self, session: Session) -> None:
+        """Raises HandlerCommits where a handler has lost its work, and HandlerEndedIt where that stands all the same."""
+        if has_lost_work(session):
+            self._release()
+            raise HandlerCommits(SESSION_ENDED)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         is_back = False
