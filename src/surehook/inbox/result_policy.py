@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from msgspec import Struct, structs
 
-from surehook.core.errors import SurehookError
+from surehook.core.errors import SurehookError, causes
 from surehook.inbox import hints
 from surehook.inbox.backoff import Backoff
 from surehook.inbox.calls import HandlerCall, HandlerCalls
@@ -17,7 +17,7 @@ from surehook.inbox.handler_errors import HandlerError, bare, marked, told, word
 from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
 from surehook.inbox.results import NotAwaited, Results, check_awaited
 from surehook.inbox.sql.handler_commits import HandlerEndedIt
-from surehook.ports.inbox import Settlement, Transaction
+from surehook.ports.inbox import Settlement, StoreError, Transaction
 from surehook.ports.inbox_runs import Run, State
 from surehook.ports.inbox_tries import Try
 
@@ -123,9 +123,7 @@ class ResultPolicy:
             return self.end(run, "ignored", code="ignored", error=words(error), handlers=handlers)
         if isinstance(error, HandlerEndedIt):  # each further attempt would keep its effects once more
             return self.dead(run, "handler_commits", str(error), handlers=handlers, raised=error)
-        # Cancelled while it asked the database, it lost the transaction as well: then it is the cause of that.
-        late = next((one for one in (error, error.__cause__) if isinstance(one, HandlerTimeout)), None)
-        if late is not None:
+        if (late := _timeout_of(error)) is not None:
             return self.failed(run, "handler_timeout", str(late), handlers=handlers, raised=late)
         raised = bare(error)
         # It came after they had returned, as what they did was to be kept.
@@ -234,6 +232,17 @@ def _blamed(
         with suppress(Exception):
             hints.add(raised)
         raise
+
+
+def _timeout_of(error: Exception) -> HandlerTimeout | None:
+    """Find the handler's timeout in an error, or in that of a transaction which was lost with it.
+
+    A handler that is cancelled while it asks the database loses the transaction. One that blocked its loop comes back to a
+    transaction that the database has ended: to undo it fails too, and so does to end it, each with an error of its own.
+    """
+    if not isinstance(error, HandlerTimeout | StoreError):
+        return None
+    return next((one for one in causes(error) if isinstance(one, HandlerTimeout)), None)
 
 
 def _failing(error: BaseException | None) -> Handler | None:
