@@ -416,7 +416,7 @@ def test_what_undoes_and_hangs_is_put_off_for_longer_each_time(houses, monkeypat
         assert hangs.began.wait(PATIENCE_S)
         hangs.began.clear()
         house.clock.passes(21)
-        until(lambda n=tries: caplog.text.count("failed (undo_failed), again at") == n)
+        until(lambda n=tries: f"attempt {n} failed (undo_failed), again at" in caplog.text)
         ((wake_at,),) = house.sql("select wake_at from surehook_inbox_documents")
         waits.append((wake_at - house.clock.at) // 1000)
         house.clock.passes(waits[-1])

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from surehook.core.errors import causes
 from surehook.inbox.sql.handler_commits import HandlerCommits
-from surehook.inbox.sql.transaction import AsksWithin
+from surehook.inbox.sql.open_transactions import AsksWithin
 from surehook.ports.inbox import LostLease, StoreError
 
 T = TypeVar("T")

@@ -277,9 +277,9 @@ class Processor:
             return None
         # It hangs in a thread, or could not be committed: it waits as one does that ended its process.
         later = self._following.undoing.later(self._policy, run, error, undoing.wait_ms(document, error))
-        body = text_of(undo_attempts.failed(document))
-        transaction.keep_documents([structs.replace(row, body=body, wake_at=later.due_at)])
-        return later
+        document = undo_attempts.failed(document)
+        transaction.keep_documents([structs.replace(row, body=text_of(document), wake_at=later.due_at)])
+        return structs.replace(later, attempts=undo_attempts.tries(document))
 
     def put_off(self, transaction: Transaction, key: DocumentKey, error: Exception) -> None:
         """Let a document wait that could not go on, for as long as it should have gone on by now: twice as long each time. Where

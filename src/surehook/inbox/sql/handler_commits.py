@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surehook.core.errors import causes
 from surehook.ports.inbox import StoreError
 
 # In a connection's `info`: a statement of the handler has failed, and it may have gone on.
@@ -26,6 +27,17 @@ class HandlerEndedIt(HandlerCommits):
 
     def __init__(self) -> None:
         super().__init__(ENDED_IT)
+
+
+def lost_transaction(lost: Exception) -> StoreError:
+    """The error of a handler after which the transaction cannot go on."""
+    return StoreError(f"the transaction was lost in a handler: {lost.__class__.__name__}")
+
+
+def has_failed(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:
+    """Tell whether the database has failed a handler, by an error of these kinds. That a savepoint of the handler's own is gone
+    undoes nothing."""
+    return any(isinstance(one, kinds) and not is_without_savepoint(one) for one in causes(error))
 
 
 def is_without_savepoint(error: BaseException | None) -> bool:

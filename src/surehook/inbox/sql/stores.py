@@ -25,7 +25,7 @@ from sqlalchemy.util import await_only
 
 from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
-from surehook.inbox.sql import cutting, driver_connections, engines, interrupting, rights, versions
+from surehook.inbox.sql import driver_connections, engines, interrupting, open_transactions, rights, versions
 from surehook.inbox.sql.contention import is_contended, sqlstate
 from surehook.inbox.sql.deferred_begin import AsyncWriter, Writer
 from surehook.inbox.sql.driver_connections import HANDLING
@@ -36,13 +36,13 @@ from surehook.inbox.sql.handler_commits import (
     HandlerEndedIt,
     is_without_savepoint,
 )
-from surehook.inbox.sql.transaction import AsksWithin, SqlTransaction
+from surehook.inbox.sql.open_transactions import Open
+from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
 from surehook.inbox.trouble import is_connecting, next_step
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
-Open = tuple[Connection, Writer | None]  # a transaction under way
 
 # SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
@@ -121,12 +121,12 @@ class SqlStore:
 
     def run(self, work: Callable[[Transaction], T], within_s: float | None = None) -> T:
         """See the port. After `within_s` seconds the connection is cut; on SQLite, where nobody is silent, nothing is."""
-        refuse_within(self._open.get(threading.get_ident()))
+        open_transactions.refuse_within(self._open.get(threading.get_ident()))
         writer = self._writer()
         try:
             with translated(), self._within(within_s, writer) as deadline, self.engine.begin() as connection:
                 if deadline is not None:
-                    deadline.connected(lambda: _cut((connection, writer)))
+                    deadline.connected(lambda: open_transactions.cut((connection, writer)))
                 transaction = SqlTransaction(
                     connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer, within_s=within_s
                 )
@@ -164,11 +164,11 @@ class SqlStore:
 
     def cut(self, thread: int) -> bool:
         """End the transaction of a thread that hangs in it, from another one; whether that was possible."""
-        return _cut(self._open.get(thread))
+        return open_transactions.cut(self._open.get(thread))
 
     def has_ended(self, thread: int) -> bool:
         """Tell whether a handler in a thread has ended the transaction that it is in."""
-        return _has_ended(self._open.get(thread))
+        return open_transactions.has_ended(self._open.get(thread))
 
     def create(self) -> None:
         with translated(rights.missing_for(self.engine, step)), self.engine.begin() as connection:
@@ -194,7 +194,7 @@ class AsyncSqlStore:
         """See the port; `within_s` as for `SqlStore`."""
         task = id(asyncio.current_task())
         around = self._open.get(task)
-        refuse_within(around)
+        open_transactions.refuse_within(around)
         writer = await self._writer()
         try:
             with translated(), self._within(within_s, writer) as deadline:
@@ -202,7 +202,7 @@ class AsyncSqlStore:
 
                     def begun(blocking: Connection) -> T:
                         if deadline is not None:
-                            deadline.connected(lambda: _cut((blocking, writer)))
+                            deadline.connected(lambda: open_transactions.cut((blocking, writer)))
                         self._open.setdefault(task, (blocking, writer))
                         transaction = SqlTransaction(
                             blocking, connection, sessions=self.sessions, idle_ms=self.idle_ms, writer=writer,
@@ -232,11 +232,11 @@ class AsyncSqlStore:
 
     def cut(self, task: int) -> bool:
         """End the transaction of a task that hangs in it; whether that was possible."""
-        return _cut(self._open.get(task))
+        return open_transactions.cut(self._open.get(task))
 
     def has_ended(self, task: int) -> bool:
         """Tell whether a handler in a task has ended the transaction that it is in."""
-        return _has_ended(self._open.get(task))
+        return open_transactions.has_ended(self._open.get(task))
 
     async def create(self) -> None:
         with translated(rights.missing_for(self.engine.sync_engine, step)):
@@ -255,37 +255,6 @@ def _made(connection: Connection) -> None:
     versions.upgrade(connection)
 
 
-def refuse_within(around: Open | None) -> None:
-    """A second transaction would wait for the one around it, which waits for it. Raises AsksWithin."""
-    if around is not None and around[1] is not None and around[1].has_turn:
-        raise AsksWithin(
-            "a handler cannot ask the inbox while its own transaction is SQLite's one writer: ask before the first use of tx "
-            "(in a handler that is alone in its transaction), read with tx, or ask when the handler is done"
-        )
-
-
-def _cut(open_: Open | None) -> bool:
-    if open_ is None:
-        return True
-    connection, writer = open_
-    if writer is not None:
-        return writer.cut(connection)
-    try:
-        was_cut = cutting.cut(connection.connection.driver_connection)
-        driver_connections.let_go(connection)
-        return was_cut
-    except SQLAlchemyError:  # it is lost already
-        return True
-
-
-def _has_ended(open_: Open | None) -> bool:
-    if open_ is None:
-        return False
-    connection, writer = open_
-    has_begun = writer is None or writer.has_begun
-    return has_begun and HANDLING in connection.info and driver_connections.has_ended(connection)
-
-
 def inside(
     connection: Connection,
     transaction: SqlTransaction,
@@ -300,8 +269,8 @@ def inside(
         if writer is not None:
             writer.over()
         if (isinstance(error, HandlerEndedIt) or transaction.is_ended) and not connection.closed:
-            # SQLAlchemy takes the transaction for ended, the database does not: with this connection, the next one to use
-            # it would commit what was done here. One that the handler has closed was rolled back by its pool.
+            # For SQLAlchemy it is over, for the database it is not: the next one to use this connection would commit what was
+            # done here. One that the handler has closed was rolled back by its pool.
             connection.invalidate()
         elif writer is not None:
             writer.drop_spoilt(connection)

@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import Session
 from sqlalchemy.util import await_only
 
-from surehook.core.errors import causes
 from surehook.inbox.sql import (
     arriving,
     claiming,
@@ -36,7 +35,9 @@ from surehook.inbox.sql.handler_commits import (
     REFUSED,
     HandlerCommits,
     HandlerEndedIt,
+    has_failed,
     is_without_savepoint,
+    lost_transaction,
 )
 from surehook.inbox.sql.handler_sessions import SESSION_ENDED, async_session, blocking_session, has_lost_work
 from surehook.inbox.sql.idle_timeout import StoreBounds
@@ -62,10 +63,6 @@ from surehook.ports.inbox_waking import DueDocuments
 T = TypeVar("T")
 
 _SAVEPOINT = "surehook_run"
-
-
-class AsksWithin(StoreError):
-    """A handler asked the inbox for something while its own transaction keeps everybody from writing."""
 
 
 class SqlTransaction(ReceiptStatements, Tries):
@@ -299,33 +296,24 @@ class SqlTransaction(ReceiptStatements, Tries):
             else:
                 self._release()
         except StoreError:
-            self._spoils()
             raise
         except BaseException as error:
-            self._spoils()
             try:
                 self._say(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             except Exception as lost:
                 if self._is_ended_by(error, lost):
                     raise HandlerEndedIt from error
                 # MySQL ends the whole transaction on a deadlock: the neighbours' work is gone with it.
-                raise StoreError(
-                    f"the transaction was lost in a handler: {lost.__class__.__name__}"
-                ) from error
+                raise lost_transaction(lost) from error
             if self._is_batch and is_contended(error):
                 # The rows of the whole batch are locked until its end, in an order that no handler has chosen.
                 raise Contended(f"workers wanted the same rows: {type(error).__name__}") from error
             raise
 
-    def _spoils(self) -> None:
-        """A handler has failed, and its traceback has what it was reading."""
-        if self._writer is not None:
-            self._writer.spoilt()
-
     @property
     def is_ended(self) -> bool:
-        """True if SQLAlchemy takes the transaction for ended: the handler has called commit, rollback or close, and may have
-        caught the refusal. Nothing on the pool's connection says so, since that may be another transaction's by now."""
+        """True if SQLAlchemy takes the transaction for ended: the handler has called commit, rollback or close. Nothing on the
+        pool's connection says so, since that may be another transaction's by now."""
         root = self._root
         return root is not None and (not root.is_active or self._connection.get_transaction() is not root)
 
@@ -344,10 +332,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         if self._info.get(FAILED_WITHIN) or (self._writer is not None and self._writer.is_cut):
             return False
         own = lost.orig if isinstance(lost, DBAPIError) else lost
-        kinds = self._database_error()
-        # That a savepoint of the handler's own is gone undoes nothing.
-        failed = (one for one in causes(error) if isinstance(one, kinds) and not is_without_savepoint(one))
-        return is_without_savepoint(own) and next(failed, None) is None
+        return is_without_savepoint(own) and not has_failed(error, self._database_error())
 
     def _database_error(self) -> tuple[type[BaseException], ...]:
         return (self._connection.dialect.loaded_dbapi.Error,)
@@ -357,7 +342,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         try:
             self._say(statement)
         except Exception as lost:
-            raise StoreError(f"the transaction was lost in a handler: {lost.__class__.__name__}") from lost
+            raise lost_transaction(lost) from lost
 
     def _say(self, statement: str) -> None:
         if (late := self._not_begun()) is not None:
@@ -386,6 +371,10 @@ class SqlTransaction(ReceiptStatements, Tries):
                     yield block
                     block.commit()
                 self._check_work(block)
+        except BaseException:  # and its traceback has what the handler was reading
+            if self._writer is not None:
+                self._writer.spoilt()
+            raise
         finally:
             # A handler that closes its connection gives it back to the pool: another one may have it by now.
             if self._info.get(HANDLING) is self._connection:
