@@ -44,7 +44,7 @@ _LOOK = (
 )
 _VALUE = bindparam("idle", type_=String)
 _IDLE = func.set_config("idle_in_transaction_session_timeout", _VALUE, True)
-# A frozen client is not gone. One statement has no longer time than a handler has; what the application has set may be less.
+# A frozen client is not gone. One statement has as much time as a handler may have; what the application has set may be less.
 _OWN = func.current_setting("statement_timeout")
 _IS_LESS = cast(_OWN, Interval).between(text("'1 ms'::interval"), cast(func.concat(_VALUE, " ms"), Interval))
 _STATEMENT = func.set_config("statement_timeout", case((_IS_LESS, _OWN), else_=_VALUE), True)
