@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event, make_url, text
 from sqlalchemy.exc import OperationalError
 
-from surehook.inbox.sql import driver_connections, engines
+from surehook.inbox.sql import deferred_begin, driver_connections, engines, open_transactions
 from surehook.inbox.sql.deferred_begin import Writer
+from surehook.inbox.sql.driver_connections import HANDLING
+from surehook.inbox.sql.handler_commits import FAILED_WITHIN
 from surehook.inbox.sql.stores import SqlStore, WriterLock
 from surehook.ports.inbox import StoreError
 
@@ -174,6 +179,63 @@ def test_one_that_waits_for_another_process_is_cut_without_waiting_for_it(store)
             waiting.result()
     assert not store.turn.locked()
     assert kept(store) == []
+
+
+def test_a_handler_has_ended_what_was_begun_and_no_error_has(store):
+    """While SQLite waits for another process, it has begun nothing, and nothing was written."""
+    seen = []
+
+    class Asked(Writer):
+        def _open(self, connection):
+            seen.append(open_transactions.has_ended((connection, self)))
+            super()._open(connection)
+
+    writer = Asked(WriterLock(store.turn))
+    with store.engine.connect() as connection:
+        connection.info[HANDLING] = connection
+        writer.about_to(connection)
+        seen.append(open_transactions.has_ended((connection, writer)))
+        connection.exec_driver_sql("rollback")
+        seen.append(open_transactions.has_ended((connection, writer)))
+        connection.info[FAILED_WITHIN] = True
+        seen.append(open_transactions.has_ended((connection, writer)))
+        del connection.info[HANDLING], connection.info[FAILED_WITHIN]
+    writer.end()
+    assert seen == [False, False, True, False]
+
+
+def test_one_whose_connection_its_handler_has_closed_gives_its_turn(store):
+    """Its driver's connection is the pool's by then: nothing of it is touched."""
+
+    def handler(tx):
+        tx.execute(INSERT)
+        own = tx.connection.driver_connection
+        with suppress(StoreError):
+            tx.close()
+        cut(store)
+        assert not store.turn.locked()
+        count = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000) select count(*) from n"
+        assert own.execute(count).fetchone() == (1_000_000,)
+
+    with pytest.raises(StoreError):
+        store.run(handled(handler))
+    assert kept(store) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "is_in_memory"),
+    [
+        ("sqlite:////srv/app.db", False),
+        ("sqlite:///memory.db", False),
+        ("sqlite://", True),
+        ("sqlite:///:memory:", True),
+        ("sqlite:///file::memory:?cache=shared&uri=true", True),
+        ("sqlite:///file:app?mode=memory&cache=shared&uri=true", True),
+    ],
+)
+def test_a_database_in_memory_is_known(url, is_in_memory):
+    connection: Any = SimpleNamespace(engine=SimpleNamespace(url=make_url(url)))
+    assert deferred_begin._is_in_memory(connection) is is_in_memory
 
 
 def test_a_transaction_that_is_over_is_nobodys_to_cut(store):

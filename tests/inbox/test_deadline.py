@@ -96,6 +96,41 @@ def test_who_was_cancelled_and_goes_on_has_its_time_all_the_same():
     run(story())
 
 
+def test_a_cancellation_that_was_swallowed_before_takes_nobodys_time_away():
+    async def story() -> None:
+        deadlines, loop = Deadlines(), asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        began = loop.time()
+        with pytest.raises(Over):
+            await bound(deadlines, after(60), 10)
+        assert loop.time() - began == pytest.approx(10, abs=0.1)
+
+    run(story())
+
+
+def test_who_swallows_anothers_cancellation_has_a_little_more_and_no_more():
+    async def goes_on() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    async def story() -> None:
+        deadlines, loop = Deadlines(), asyncio.get_running_loop()
+        began = loop.time()
+        task = asyncio.ensure_future(bound(deadlines, goes_on(), 10))
+        await asyncio.sleep(9)
+        task.cancel()
+        with pytest.raises((Over, asyncio.CancelledError)):
+            await task
+        assert loop.time() - began == pytest.approx(15, abs=0.2)
+
+    run(story())
+
+
 def test_who_does_not_mind_being_cancelled_gives_its_result():
     async def deaf() -> str:
         try:

@@ -74,6 +74,8 @@ def test_what_a_statement_sets_is_gone_with_the_transaction(house, statement):
         assert house.receive(f"evt_{n}", "document.signed").status == 200
         house.work()
     assert house.effects() == ["evt_0", "evt_1"]
+    odd = [house.events(id=f"odd_{n}")[0] for n in range(2)]
+    assert all(one.state == "finalized" for one in odd) or {one.code for one in odd} == {"commit_failed"}
 
 
 def test_what_is_set_on_the_drivers_connection_is_gone_with_the_transaction(house):

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import AsyncInbox, Backoff, Inbox, Rules
+from surehook.inbox.sql import interrupting
 from tests.budget import every
 
 HANGS_S = 0.05
@@ -103,6 +104,44 @@ def test_one_that_is_cancelled_twice_leaves_sqlites_file_to_others(houses):
         await in_the_database(tx, seen)
 
     assert within_ten_seconds(houses, twice) == ["evt_0", "evt_2"]
+
+
+def test_a_statement_of_the_applications_ends_as_its_task_is_cancelled(houses):
+    """On an engine that the inbox has too, no handler had the connection."""
+    house = houses()
+    engine = house.inbox.store.engine
+
+    async def asks():
+        async with engine.connect() as connection:
+            await in_the_database(connection, None)
+
+    async def story():
+        asking = asyncio.ensure_future(asks())
+        await asyncio.wait({asking}, timeout=HANGS_S)
+        asking.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.wait({asking})
+        assert asking.cancelled()
+
+    house.do(story())
+
+
+def test_who_is_cancelled_as_a_statement_is_ended_is_cancelled_all_the_same():
+    class Connection:
+        async def interrupt(self) -> None: ...
+
+    async def story():
+        done = asyncio.Event()
+        ending = asyncio.ensure_future(interrupting._all_told(Connection(), done.wait()))
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait({ending}, timeout=HANGS_S)
+        assert not ending.done(), "what comes next would meet it"
+        done.set()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+
+    asyncio.run(story())
 
 
 def within_ten_seconds(houses, wait):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 AGAIN_S = 0.1
+ENDING_S = 5.0  # for who is cancelled by another
 
 T = TypeVar("T")
 Wait = Callable[[Coroutine[object, None, T]], T]
@@ -32,10 +33,12 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
         self._until: float | None = None  # of the coroutine under way
         self._is_over = False
+        self._before = 0  # cancellations, as the coroutine began; one may have been swallowed
 
     def bound(self, wait: Wait[T], coroutine: Coroutine[object, None, T], seconds: float) -> T:
         """Wait for a coroutine for so long, and cancel it then; its result. Raises Over, and what the coroutine raises."""
         cancelling, around = self._task.cancelling(), self._until  # it may be within another one
+        before, self._before = self._before, cancelling
         until = self._loop.time() + seconds
         self._until = until = until if around is None else min(until, around)
         self._wake(until)
@@ -49,7 +52,7 @@ class Deadline:
             if self._is_over:
                 self._is_over = False
                 self._task.uncancel()
-            self._until = around
+            self._until, self._before = around, before
             if around is not None:
                 self._wake(around)
 
@@ -65,7 +68,7 @@ class Deadline:
             return
         if self._loop.time() < self._until:
             self._wake(self._until)
-        elif self._task.cancelling():
+        elif self._task.cancelling() > self._before and self._loop.time() < self._until + ENDING_S:
             # By somebody else, and it is about to end what it asked for: a second one would keep it from that.
             self._timer = self._loop.call_later(AGAIN_S, self._ring)
         else:

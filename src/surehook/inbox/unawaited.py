@@ -74,4 +74,10 @@ class _UnawaitedHook:
 def _hook(tell: Callable[[object], object]) -> type[_UnawaitedHook]:
     collections = _Collections()
     gc.callbacks.append(collections)
-    return type("Hook", (_UnawaitedHook,), {"__init__": staticmethod(tell), "collections": collections})
+
+    def other(self: _UnawaitedHook, coroutine: object) -> None:
+        tell(coroutine)
+
+    # One of somebody else may return what no `__init__` may.
+    told = staticmethod(tell) if getattr(tell, "__module__", None) == "warnings" else other
+    return type("Hook", (_UnawaitedHook,), {"__init__": told, "collections": collections})

@@ -94,12 +94,21 @@ class WorkerThreads(WorkerPool[ThreadMember]):
             if call is None or worker is None:
                 waiting.append(member)
             elif (takeover := self._give_up(member, worker, call, is_late=False)) is not None:
-                log.error("left behind, to be done anew: %s", call.describe(self.calls.boot()))
+                what = (
+                    "to be done anew"
+                    if takeover.error is None
+                    else "and given up, as it has ended its transaction"
+                )
+                log.error("left behind, %s: %s", what, call.describe(self.calls.boot()))
                 takeovers.append(takeover)
         yield self._wait(waiting, LET_GO_S)
         for member in waiting:
             if not member.is_done:
                 log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
                 self._cut(member.caller)
-        _, released = self._thread(self._releasing(takeovers), "surehook-inbox-release")
+        try:
+            _, released = self._thread(self._releasing(takeovers), "surehook-inbox-release")
+        except RuntimeError as error:
+            log.error("nothing was given back, and what was claimed waits for its lease: %s", error)
+            return
         yield wait([released], timeout=RELEASE_S)

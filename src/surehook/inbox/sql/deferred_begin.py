@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_OF_THE_CONNECTION = ("pragma", "attach", "detach", "create")
+# What a comment hides may be one of them.
+_OF_THE_CONNECTION = ("pragma", "attach", "detach", "create", "/*", "--")
 
 
 class Lock(Protocol):
@@ -71,6 +72,7 @@ class Writer:
         self._is_over = False
         self.is_cut = False
         self.has_begun = False
+        self.is_open = False  # SQLite has begun it: while it waits for another process, it has not
         self.has_driver = False  # its owner was given the driver's connection
         # Something of its owner outlasts the transaction: rows that are still to be fetched, whose old view of the file nobody
         # can write with; a setting; a temporary table.
@@ -97,7 +99,7 @@ class Writer:
             _: Connection, cursor: object, statement: str, values: object, *rest: object
         ) -> tuple[str, object]:
             self.about_to(connection)
-            if statement.lstrip()[:6].lower() in _OF_THE_CONNECTION:
+            if statement.lstrip()[:6].lower().startswith(_OF_THE_CONNECTION):
                 self.spoilt()
             return statement, values
 
@@ -117,12 +119,14 @@ class Writer:
         try:
             self.check_cut()  # while it waited for the lock
             self._open(connection)
+            self.is_open = True
             for check in self._checks:
                 check(connection)
             if self._savepoint is not None:
                 connection.exec_driver_sql(self._savepoint)
         except BaseException:
-            self.has_begun = False  # the next statement tries again, whatever becomes of this error
+            # The next statement tries again, whatever becomes of this error.
+            self.has_begun = self.is_open = False
             self._undo(connection)
             if self.is_cut:
                 self.end()
@@ -157,7 +161,7 @@ class Writer:
     def drop_spoilt(self, connection: Connection) -> None:
         """Have the connection closed with its transaction, and not given to others, where something was left on it."""
         is_lost = connection.closed or connection.invalidated or self.is_cut
-        if self.is_spoilt and not is_lost and not _is_shared(connection):
+        if self.is_spoilt and not (is_lost or _is_shared(connection) or _is_in_memory(connection)):
             let_go(connection)
 
     def end(self) -> None:
@@ -216,6 +220,9 @@ class Writer:
             if self._is_over:
                 return True
             self.is_cut = True
+            if connection.closed:  # by its owner, and so rolled back
+                self.end()
+                return True
             if _is_shared(connection):
                 return False
             try:
@@ -226,9 +233,10 @@ class Writer:
         return True
 
     def _shut(self, connection: Connection) -> None:
+        own = driver(connection)
         if self._brake is not None:
             self._brake.put_on()
-        interrupting.roll_back(driver(connection))
+        interrupting.roll_back(own)
         self.end()
 
 
@@ -271,6 +279,13 @@ class HandlerConnection(Connection):
 def _is_shared(connection: Connection) -> bool:
     """True if others have the same connection of the driver."""
     return not isinstance(connection.engine.pool, QueuePool | NullPool)
+
+
+def _is_in_memory(connection: Connection) -> bool:
+    """True if a database may be gone with its last connection."""
+    url = connection.engine.url
+    database = url.database or ":memory:"
+    return ":memory:" in database or "memory" in (url.query.get("mode"), database.partition("mode=")[2])
 
 
 def _bodies(rows: dict[DocumentKey, DocumentRow]) -> list[str | None]:

@@ -69,6 +69,12 @@ def brake_of(connection: Connection) -> Brake:
     return brake
 
 
+def _known_brake(connection: Connection) -> Brake:
+    """The brake of a connection that a handler had; to give one to another would wait for what it is at."""
+    brake: Brake | None = pooled(connection).info.get(_BRAKE)
+    return brake or Brake()
+
+
 def ended(end: Callable[[], bool], interrupt: Callable[[], object]) -> bool:
     """Call `end` in a thread of its own; its answer. False where SQLite goes on all the same: it is done after that."""
     said = Future[bool]()
@@ -122,7 +128,7 @@ def end_statement(connection: Connection) -> bool:
     transaction went with it: where a statement that writes is ended, SQLite rolls back all of it."""
     with suppress(Exception):  # it is lost already, or closed
         had_begun = in_transaction(connection)
-        await_only(_stopped(of_aiosqlite(connection), brake_of(connection)))
+        await_only(_stopped(of_aiosqlite(connection), _known_brake(connection)))
         return had_begun and not in_transaction(connection)
     return False
 
@@ -130,19 +136,25 @@ def end_statement(connection: Connection) -> bool:
 def end_transaction(connection: Connection) -> None:
     """Roll back as a task is cancelled in a statement. SQLAlchemy closes the connection next, which waits for the statement, and
     rolls nothing back while somebody has a cursor of it."""
-    with suppress(Exception):  # closed it is in any case
-        await_only(rolled_back(of_aiosqlite(connection), brake_of(connection)))
+    # It is closed in any case, and the first cancellation is on its way.
+    with suppress(Exception, asyncio.CancelledError):
+        await_only(rolled_back(of_aiosqlite(connection), _known_brake(connection)))
 
 
 async def _all_told(own: AiosqliteConnection, *said: Awaitable[object]) -> None:
     """Wait until all of it is done. It is in aiosqlite's queue at once, so that nothing else comes before or between; and a
-    task that is cancelled once more waits all the same, since it closes the connection next."""
+    task that is cancelled waits all the same, since it closes the connection next. Raises CancelledError after that."""
     telling = {asyncio.ensure_future(one) for one in said}
+    cancelled: asyncio.CancelledError | None = None
     while telling:
-        with suppress(asyncio.CancelledError):  # of which the first one is on its way
+        try:
             done, telling = await asyncio.wait(telling, timeout=INTERRUPT_S)
             for one in done:
                 one.exception()
             if telling and not done:
                 with suppress(Exception):  # it is closed
                     await own.interrupt()
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from surehook.inbox.sql import cutting, driver_connections
 from surehook.inbox.sql.deferred_begin import Writer
 from surehook.inbox.sql.driver_connections import HANDLING
+from surehook.inbox.sql.handler_commits import FAILED_WITHIN
 from surehook.ports.inbox import StoreError
 
 Open: TypeAlias = tuple[Connection, Writer | None]
@@ -44,9 +45,11 @@ def cut(one: Open | None) -> bool:
 
 
 def has_ended(one: Open | None) -> bool:
-    """Tell whether a handler has ended it."""
+    """Tell whether a handler has ended it. An error of the database may have undone it all instead."""
     if one is None:
         return False
     connection, writer = one
-    has_begun = writer is None or writer.has_begun
-    return has_begun and HANDLING in connection.info and driver_connections.has_ended(connection)
+    if not (writer is None or writer.is_open):
+        return False
+    is_handlers = HANDLING in connection.info and not connection.info.get(FAILED_WITHIN)
+    return is_handlers and driver_connections.has_ended(connection)
