@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
@@ -115,30 +114,6 @@ def test_one_that_hangs_after_it_is_not_done_anew_after_a_stop(made, database):
     assert hangs.wait(PATIENCE_S)
     house.inbox.stop()
     go.set()
-    assert (house.effects(), house.events()[0].code) == (["evt_1"], "handler_commits")
-
-
-@pytest.mark.parametrize("database", list(STATEMENTS))
-def test_a_coroutine_that_is_stopped_after_it_is_not_done_anew(made, database):
-    house = made(database, "async", rules=Rules(stop_s=0.1))
-    hangs = asyncio.Event()
-
-    async def handler(event, tx):
-        await house.write(tx, event.id)
-        await tx.execute(text(STATEMENTS[database]))
-        hangs.set()
-        await asyncio.Event().wait()
-
-    house.inbox.on("partner")(handler)
-    house.receive("evt_1")
-
-    async def story():
-        house.inbox.start(1)
-        async with asyncio.timeout(PATIENCE_S):
-            await hangs.wait()
-        await house.inbox.stop()
-
-    house.do(story())
     assert (house.effects(), house.events()[0].code) == (["evt_1"], "handler_commits")
 
 

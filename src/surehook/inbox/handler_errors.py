@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from surehook.core.errors import causes
-from surehook.inbox.sql.handler_commits import HandlerCommits, HandlerEndedIt
+from surehook.inbox.sql.handler_commits import HandlerCommits
 from surehook.inbox.sql.open_transactions import AsksWithin
 from surehook.ports.inbox import LostLease, StoreError
 
@@ -57,8 +57,6 @@ def cancellation_of(error: BaseException) -> asyncio.CancelledError | None:
     database loses the transaction, and some drivers make an error of their own of it."""
     if isinstance(error, asyncio.CancelledError):
         return error
-    if isinstance(error, HandlerEndedIt):  # first: what it did stands
-        return None
     if not _is_cancelled():
         return None
     return next((one for one in causes(error) if isinstance(one, asyncio.CancelledError)), None)
