@@ -73,11 +73,8 @@ def test_it_is_dead_at_once_and_says_why_and_what_to_do(made, database, kind):
     house.sql("delete from effects")
 
 
-@pytest.mark.parametrize("database", list(STATEMENTS))
-def test_one_that_hangs_after_it_is_dead_at_once_as_well(made, database, monkeypatch):
-    """Each attempt that was given up kept its effects."""
-    monkeypatch.setattr(pool, "LOOK_S", 0.01)
-    house = made(database, "sync")
+def hangs_after_it(house, database):
+    """A worker is at an event whose handler wrote, ended the transaction, and hangs until it is let go."""
     hangs, go = threading.Event(), threading.Event()
 
     def handler(event, tx):
@@ -90,6 +87,15 @@ def test_one_that_hangs_after_it_is_dead_at_once_as_well(made, database, monkeyp
     house.receive("evt_1")
     house.inbox.start(1)
     assert hangs.wait(PATIENCE_S)
+    return go
+
+
+@pytest.mark.parametrize("database", list(STATEMENTS))
+def test_one_that_hangs_after_it_is_dead_at_once_as_well(made, database, monkeypatch):
+    """Each attempt that was given up kept its effects."""
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    house = made(database, "sync")
+    go = hangs_after_it(house, database)
     house.clock.passes(21)
     until(lambda: house.events()[0].state == "dead")
     go.set()
@@ -100,18 +106,7 @@ def test_one_that_hangs_after_it_is_dead_at_once_as_well(made, database, monkeyp
 @pytest.mark.parametrize("database", list(STATEMENTS))
 def test_one_that_hangs_after_it_is_not_done_anew_after_a_stop(made, database):
     house = made(database, "sync", rules=Rules(stop_s=0.1))
-    hangs, go = threading.Event(), threading.Event()
-
-    def handler(event, tx):
-        house.write(tx, event.id)
-        tx.execute(text(STATEMENTS[database]))
-        hangs.set()
-        go.wait(PATIENCE_S)
-
-    house.inbox.on("partner")(handler)
-    house.receive("evt_1")
-    house.inbox.start(1)
-    assert hangs.wait(PATIENCE_S)
+    go = hangs_after_it(house, database)
     house.inbox.stop()
     go.set()
     assert (house.effects(), house.events()[0].code) == (["evt_1"], "handler_commits")

@@ -510,6 +510,16 @@ class TestTwoSourcesOfOneWorkflow:
         assert {one.state for one in house.events()} == {"finalized"}
 
 
+def released(houses):
+    """A document that stood still, and goes on as a worker comes to it."""
+    house = followed(houses, STRICT)
+    house.on()
+    tell(house, 1, 3)
+    house.work()
+    assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+    return house
+
+
 class TestADocumentThatCannotGoOn:
     def test_is_not_tried_at_once_again(self, houses, monkeypatch):
         """Fifty turns in 0.2 s, each of them refused."""
@@ -536,11 +546,7 @@ class TestADocumentThatCannotGoOn:
 
     def test_is_one_workers_until_its_lease_lapses(self, houses):
         """One whose process ends, or whose database is away, is not tried at once again."""
-        house = followed(houses, STRICT)
-        house.on()
-        tell(house, 1, 3)
-        house.work()
-        assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+        house = released(houses)
         transactions = house.inbox.transactions
 
         def waking():
@@ -565,11 +571,7 @@ class TestADocumentThatCannotGoOn:
 
     def test_is_not_given_back_by_whoever_has_lost_its_lease(self, houses):
         """One that another worker had put off since then went on at once."""
-        house = followed(houses, STRICT)
-        house.on()
-        tell(house, 1, 3)
-        house.work()
-        assert house.do(house.inbox.release("doc_1", by="ana", reason="it will not come"))
+        house = released(houses)
         transactions = house.inbox.transactions
         frozen = house.do(house.inbox.store.run(transactions.claim_work(b"f" * 16)))
         house.sql("update surehook_inbox_documents set wake_at = wake_at + 3600000")

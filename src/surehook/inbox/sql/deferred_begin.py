@@ -33,7 +33,6 @@ from surehook.inbox.sql.driver_connections import (
     of_aiosqlite,
     pooled,
 )
-from surehook.inbox.sql.interrupting import Brake
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -77,7 +76,7 @@ class Writer:
         # Something of its owner outlasts the transaction: rows that are still to be fetched, whose old view of the file nobody
         # can write with; a setting; a temporary table.
         self.is_spoilt = False
-        self._brake: Brake | None = None  # of a connection that a handler had
+        self._brake: threading.Event | None = None  # of a connection that a handler had
         self.only_reads = False  # it sees what stood as it began, and others write meanwhile
 
     @property
@@ -161,7 +160,7 @@ class Writer:
     def drop_spoilt(self, connection: Connection) -> None:
         """Have the connection closed with its transaction, and not given to others, where something was left on it."""
         is_lost = connection.closed or connection.invalidated or self.is_cut
-        if self.is_spoilt and not (is_lost or _is_shared(connection) or _is_in_memory(connection)):
+        if self.is_spoilt and not (is_lost or _others_have(connection) or _is_in_memory(connection)):
             let_go(connection)
 
     def end(self) -> None:
@@ -223,7 +222,7 @@ class Writer:
             if connection.closed:  # by its owner, and so rolled back
                 self.end()
                 return True
-            if _is_shared(connection):
+            if _others_have(connection):
                 return False
             try:
                 self._shut(connection)
@@ -235,7 +234,7 @@ class Writer:
     def _shut(self, connection: Connection) -> None:
         own = driver(connection)
         if self._brake is not None:
-            self._brake.put_on()
+            self._brake.set()
         interrupting.roll_back(own)
         self.end()
 
@@ -249,10 +248,10 @@ class AsyncWriter(Writer):
         return self._cut(connection)
 
     def _shut(self, connection: Connection) -> None:
-        rolled_back = self._rolled_back(of_aiosqlite(connection), self._brake or Brake())
+        rolled_back = self._rolled_back(of_aiosqlite(connection), self._brake or threading.Event())
         self._cutting = asyncio.get_running_loop().create_task(rolled_back)
 
-    async def _rolled_back(self, own: AiosqliteConnection, brake: Brake) -> None:
+    async def _rolled_back(self, own: AiosqliteConnection, brake: threading.Event) -> None:
         with suppress(Exception):  # the owner is back, and has closed it
             await interrupting.rolled_back(own, brake)
             self.end()
@@ -276,7 +275,7 @@ class HandlerConnection(Connection):
         return pooled(self).info
 
 
-def _is_shared(connection: Connection) -> bool:
+def _others_have(connection: Connection) -> bool:
     """True if others have the same connection of the driver."""
     return not isinstance(connection.engine.pool, QueuePool | NullPool)
 

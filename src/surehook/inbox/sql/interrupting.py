@@ -1,9 +1,9 @@
 """SQLite's transactions ended from outside, also while a statement is under way.
 
 What a connection is told waits for its statement, also a rollback; so one that goes on is ended. SQLite asks from time to time
-whether it shall go on (`set_progress_handler`), and a brake on the connection says no. Its `interrupt` is the second resort, for
-what does little and takes long, such as a function in Python: as long as rows of another statement are to be fetched, an
-interrupt ends all that is said after it as well, also the rollback.
+whether it shall go on (`set_progress_handler`), and the connection's brake, once set, says no. Its `interrupt` is the second
+resort, for what does little and takes long, such as a function in Python: as long as rows of another statement are to be
+fetched, an interrupt ends all that is said after it as well, also the rollback.
 
 The connection is first told to write nothing (`query_only`), which SQLite looks at as each statement begins: what its owner says
 after the rollback would be a transaction of its own.
@@ -33,46 +33,30 @@ INTERRUPT_S = 0.2  # that a statement under way has to end by itself
 END_S = 0.3  # for the end after it; not long enough where SQLite waits for another process, which nobody ends
 # Of SQLite's machine, 20 ms of a plain statement: at each look it waits for the interpreter, which busy threads keep for 5 ms.
 STEPS = 500_000
-TRIES = 20
+TRIES = 20  # of a rollback, beside what its owner says in the same moment
 _BRAKE = "surehook_inbox_brake"  # in a connection's `info`
 _NO_MORE = "PRAGMA query_only=ON"
 _NOTHING = "PRAGMA query_only"
 
 
-class Brake:
-    """Ends what its connection is at, as long as it is on."""
-
-    def __init__(self) -> None:
-        self.is_on = False
-
-    def put_on(self) -> None:
-        self.is_on = True
-
-    def let_off(self) -> None:
-        self.is_on = False
-
-    def __call__(self) -> bool:
-        return self.is_on
-
-
-def brake_of(connection: Connection) -> Brake:
+def brake_of(connection: Connection) -> threading.Event:
     """The brake of a connection, which has one from the first call on; that is its owner's."""
     info = pooled(connection).info
-    brake: Brake | None = info.get(_BRAKE)
+    brake: threading.Event | None = info.get(_BRAKE)
     if brake is None:
-        brake = Brake()
+        brake = threading.Event()
         if connection.dialect.is_async:
-            await_only(of_aiosqlite(connection).set_progress_handler(brake, STEPS))
+            await_only(of_aiosqlite(connection).set_progress_handler(brake.is_set, STEPS))
         else:
-            driver(connection).set_progress_handler(brake, STEPS)
+            driver(connection).set_progress_handler(brake.is_set, STEPS)
         info[_BRAKE] = brake
     return brake
 
 
-def _known_brake(connection: Connection) -> Brake:
+def _known_brake(connection: Connection) -> threading.Event:
     """The brake of a connection that a handler had; to give one to another would wait for what it is at."""
-    brake: Brake | None = pooled(connection).info.get(_BRAKE)
-    return brake or Brake()
+    brake: threading.Event | None = pooled(connection).info.get(_BRAKE)
+    return brake or threading.Event()
 
 
 def ended(end: Callable[[], bool], interrupt: Callable[[], object]) -> bool:
@@ -103,24 +87,24 @@ def roll_back(own: sqlite3.Connection) -> None:
             own.execute(_NO_MORE)
             own.rollback()
             return
-        # What its owner says in the same moment spoils the answer, and an interrupt it.
+        # The answer was its owner's, or an interrupt's.
         except (sqlite3.Error, SystemError):
             if not left:
                 raise
 
 
-async def rolled_back(own: AiosqliteConnection, brake: Brake) -> None:
+async def rolled_back(own: AiosqliteConnection, brake: threading.Event) -> None:
     """Roll back. Whatever becomes of the task that asks for it, it is done."""
-    brake.put_on()
+    brake.set()
     await _all_told(own, own.execute(_NO_MORE), own.rollback())
 
 
-async def _stopped(own: AiosqliteConnection, brake: Brake) -> None:
-    brake.put_on()
+async def _stopped(own: AiosqliteConnection, brake: threading.Event) -> None:
+    brake.set()
     try:
         await _all_told(own, own.execute(_NOTHING))
     finally:
-        brake.let_off()
+        brake.clear()
 
 
 def end_statement(connection: Connection) -> bool:
