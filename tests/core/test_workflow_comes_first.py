@@ -107,7 +107,7 @@ def test_what_a_release_gives_up_may_come_first_though_nothing_waits_any_more():
 
 def test_one_whose_turn_had_come_may_come_first():
     document = standing(SKIP, [1, 3], numbered=False)
-    document = leave(SKIP, document, "evt_3", "", LATER, back_at=LATER, released=True)
+    document = leave(SKIP, document, "evt_3", "", LATER, back_at=LATER, passed=LATER)
     document = decide(SKIP, document, event(5, numbered=False), LATER, passes=False).document
     assert may_come_first(SKIP, document, event(3, numbered=False), LATER)
 

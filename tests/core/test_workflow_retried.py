@@ -61,7 +61,7 @@ def test_what_was_let_go_says_why_it_gives_numbers_up(after_s, why):
     """A person let it go after a second, its effect failed, and the journal said that it had waited."""
     document = decide(SKIP, None, event(4), NOW).document
     assert document is not None
-    document = leave(SKIP, document, "evt_4", "", NOW + 1_000, back_at=NOW + 2_000, released=True)
+    document = leave(SKIP, document, "evt_4", "", NOW + 1_000, back_at=NOW + 2_000, passed=NOW + 1_000)
     first, _ = decide(SKIP, document, event(4), NOW + after_s * 1_000, passes=False).steps
     assert (first.rule, first.reason) == ("gave_up", f"numbers 1 to 3 given up {why}")
 
@@ -79,26 +79,35 @@ class World:
         self.applied: list[str] = []
         self.ends: dict[str, str] = {}
         self.taken_up: dict[str, int] = {}
+        self.arrived: list[str] = []
+        self.still_at: int | None = None  # before the happening with this number, for ten waits
 
     def come(self, one: Arrival, late_s: int = 0) -> None:
         """An event comes, and is handed in so much later."""
         self.due.append((self.now + late_s * 1000, one))
         self.came[one.id] = self.now
+        self.arrived.append(one.id)
 
     def rest(self, seconds: int = 10_000) -> None:
         """Let things happen, in the order of their instants, until nothing does or the time is over."""
         until = self.now + seconds * 1000
-        for _ in range(500):
+        for happening in range(500):
+            if happening == self.still_at:
+                self.now += 10 * WAIT_S * 1000
             wakes = self._wake_at()
-            first = min((at for at, _ in self.due), default=None)
+            own = min(self.due, key=lambda one: (one[0], self.arrived.index(one[1].id)), default=None)
+            first = None if own is None else own[0]
             nearest = min((at for at in (wakes, first) if at is not None), default=None)
             if nearest is None or nearest > until:
+                self.now = max(self.now, until)
                 return
             self.now = max(self.now, nearest)
-            if first is not None and first <= self.now:
-                self._hand_in(self.due.pop(next(n for n, (at, _) in enumerate(self.due) if at == first))[1])
+            if own is not None and own[0] <= self.now:
+                self.due.remove(own)
+                self._hand_in(own[1])
             else:
-                self._wake()
+                assert wakes is not None
+                self._wake(wakes)
         pytest.fail("it never comes to rest")
 
     def _wake_at(self) -> int | None:
@@ -119,14 +128,14 @@ class World:
                 return None
             self._leave(failing, self.now + 1_000)
 
-    def _wake(self) -> None:
+    def _wake(self, until: int) -> None:
         while True:
-            decision = decide(self.table, self.document, None, self.now)
+            decision = decide(self.table, self.document, None, self.now, until=until)
             alone = [step.event for step in decision.released if step.is_move]
             if not alone:
                 return self._keep(decision, None)
             for one in alone:
-                self._leave(one, self.now, released=True)
+                self._leave(one, self.now, passed=until)
 
     def _first_that_fails(self, decision: Decision) -> str | None:
         for step in decision.steps:
@@ -135,9 +144,9 @@ class World:
                 return step.event
         return None
 
-    def _leave(self, one: str, due_at: int, *, released: bool = False) -> None:
+    def _leave(self, one: str, due_at: int, *, passed: int | None = None) -> None:
         assert self.document is not None
-        self.document = leave(self.table, self.document, one, "", self.now, back_at=due_at, released=released)
+        self.document = leave(self.table, self.document, one, "", self.now, back_at=due_at, passed=passed)
         self.due.append((due_at, self.held.pop(one)))
 
     def _keep(self, decision: Decision, own: Arrival | None) -> None:
@@ -219,6 +228,49 @@ def test_one_that_came_in_time_and_is_handed_in_late_is_waited_for_whatever_else
                 world.come(event(number), late_s=3 * WAIT_S if number == late else 0)
             world.rest()
             assert world.applied == names((1, 2, 3, 4)), (order, fails, world.ends)
+
+
+@pytest.mark.parametrize("numbers", NUMBERED, ids=str)
+def test_a_standstill_at_any_moment_gives_up_nothing_that_came_in_time(numbers):
+    """As a process that is frozen: waits that are over end one by one, each as what came within it was handed in."""
+    for order in permutations(numbers):
+        for fails, still_at in product((0, 2), range(12)):
+            world = World(SKIP, {f"evt_{order[-1]}": fails})
+            for number in order:
+                world.come(event(number))
+            world.still_at = still_at
+            world.rest()
+            assert world.applied == names(numbers), (order, fails, still_at, world.ends)
+
+
+def test_a_wait_that_was_over_earlier_does_not_end_a_later_one():
+    """Number 2 waits for 1, and 4 for 3, which came in time for that and is in the hands of a process that was killed."""
+    world = World(SKIP, {})
+    world.come(event(2))
+    world.rest(30)
+    world.come(event(4))
+    world.rest(0)
+    world.now = NOW + (WAIT_S + 10) * 1000
+    world.come(event(3), late_s=4 * WAIT_S)
+    world.now = NOW + 3 * WAIT_S * 1000
+    world.rest()
+    assert world.applied == names((2, 3, 4))
+
+
+def test_what_was_let_go_waits_for_what_is_late_until_time_passes_once_more():
+    """Numbers 2 and 3 are let go together, and 2 is not handed in again: where its run is gone, say."""
+    document = decide(SKIP, decide(SKIP, None, event(2), NOW).document, event(3), NOW).document
+    over, later = NOW + WAIT_S * 1000, NOW + 10 * WAIT_S * 1000
+    for number in (2, 3):
+        document = leave(SKIP, document, f"evt_{number}", "", over, back_at=over, passed=over)
+    waits = decide(SKIP, document, event(3), later, passes=False)
+    assert waits.own.rule == "gap"
+    until = wake_at(SKIP, waits.document)
+    assert until == over + WAIT_S * 1000
+    woken = decide(SKIP, waits.document, None, later, until=until)
+    assert [step.event for step in woken.released if step.is_move] == ["evt_3"]
+    document = leave(SKIP, waits.document, "evt_3", "", later, back_at=later, passed=until)
+    assert decide(SKIP, document, event(3), later, passes=False).own.rule == "leap"
 
 
 def test_where_the_table_refuses_a_failure_gives_up_no_number():
@@ -360,7 +412,7 @@ class TestAsTimePasses:
         document, free = None, table(mode="free")
         for number in (2, 3):
             document = decide(SKIP, document, event(number), NOW).document
-        document = leave(free, document, "evt_2", "", NOW, back_at=NOW + 30_000, released=True)
+        document = leave(free, document, "evt_2", "", NOW, back_at=NOW + 30_000, passed=NOW)
         decision = decide(free, document, event(5), NOW + 1, passes=False)
         assert (decision.own.verdict, decision.own.reason) == (
             "early",

@@ -161,19 +161,24 @@ def test_it_is_cut_where_no_thread_is_to_be_had(store, monkeypatch):
     assert kept(store) == []
 
 
-def test_one_that_waits_for_another_process_is_cut_without_waiting_for_it(store):
-    caller, begins = [], threading.Event()
+@pytest.mark.parametrize("has_begun", [False, True], ids=["before", "as it waits"])
+def test_one_that_waits_for_another_process_is_cut_without_waiting_for_it(store, has_begun):
+    """Whether it is at that already, nobody can tell: where not, nothing has begun, and it is cut at once."""
+    caller, begins, goes_on = [], threading.Event(), threading.Event()
 
     def waits(transaction):
         caller.append(threading.get_ident())
         begins.set()
+        assert has_begun or goes_on.wait(60)
         transaction.connection.execute(INSERT)
 
     with store.engine.connect() as other, ThreadPoolExecutor(2) as threads:
         other.exec_driver_sql("BEGIN IMMEDIATE")
         waiting = threads.submit(store.run, waits)
         assert begins.wait(60)
-        assert not threads.submit(store.cut, caller[0]).result(timeout=5), "SQLite would try for 10 s"
+        is_cut = threads.submit(store.cut, caller[0]).result(timeout=5)  # SQLite would try for 10 s
+        goes_on.set()
+        assert is_cut or has_begun
         other.rollback()
         with pytest.raises(StoreError):
             waiting.result()

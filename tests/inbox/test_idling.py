@@ -7,6 +7,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from surehook.inbox import AsyncInbox, Inbox, Rules
+from surehook.inbox.runs_in_hand import Waking
 from surehook.inbox.sql import engines
 from tests.inbox.house import NOW, House, partner
 
@@ -63,7 +64,9 @@ def claimed(house):
 
     return [
         claim,
-        lambda transaction: steps.process_work([], TOKEN, {("signing", "", "doc_1"): None})(transaction),
+        lambda transaction: steps.process_work([], TOKEN, {("signing", "", "doc_1"): Waking(NOW, None)})(
+            transaction
+        ),
         lambda transaction: steps.fail_work(run[0], TOKEN, RuntimeError("in vain"))(transaction),
         lambda transaction: steps.release_work([run[0].id], TOKEN, NOW)(transaction),
         lambda transaction: transaction.take_up([run[0].id], now=NOW),

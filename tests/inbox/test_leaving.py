@@ -232,6 +232,38 @@ class TestWhatCameInTime:
         house.work()
         assert house.effects() == ["evt_1", "evt_2", "evt_3"]
 
+    def test_for_a_later_wait_though_an_earlier_one_is_over(self, houses):
+        """Both were over as the process came back, and 4 was in time for 5 alone."""
+        house = followed(houses, BUFFER)
+        house.on()
+        tell(house, 2)
+        house.work()
+        house.clock.passes(30)
+        tell(house, 5)
+        house.work()
+        house.clock.passes(40)
+        tell(house, 4)
+        elsewhere = claimed(house, b"e" * 16, lease_ms=120_000)
+        house.clock.passes(30)
+        house.work()
+        assert house.effects() == ["evt_2"]
+        given_back(house, elsewhere, b"e" * 16)
+        house.work()
+        assert house.effects() == ["evt_2", "evt_4", "evt_5"]
+
+    def test_whoever_is_let_go_with_others_waits_for_those_before_it(self, houses):
+        """All are due from then on, in the order in which they came; and nobody was there for longer than they are waited for."""
+        house = followed(houses, BUFFER, rules=Rules(batch=1))
+        house.on()
+        tell(house, 3, 2)
+        house.work()
+        house.clock.passes(61)
+        house.turn(house.inbox.worker())
+        assert house.states() == {"evt_2": "accepted", "evt_3": "accepted"}
+        house.clock.passes(600)
+        house.work()
+        assert house.effects() == ["evt_2", "evt_3"]
+
     def test_what_a_process_had_that_ended_long_ago_is_in_time(self, houses):
         """It is due since its lease lapsed: behind others that came later, of which there are many."""
         house = followed(houses, {"mode": "strict", "wait_s": 60.0}, rules=Rules(batch=1))
@@ -288,7 +320,7 @@ class TestWhatCameInTime:
         assert claimed(house, b"e" * 16)
         done = house.do(house.inbox.store.run(steps.process_work(frozen.runs, b"f" * 16)))
         assert not done.is_all
-        house.do(house.inbox.store.run(steps.process_work((), b"", frozen.leases)))
+        house.do(house.inbox.store.run(steps.process_work((), b"", frozen.leased)))
         assert house.states() == {"evt_1": "finalized", "evt_2": "accepted", "evt_3": "held"}
 
     @pytest.mark.parametrize("ground", [("sqlite", "sync")], ids="-".join, indirect=True)

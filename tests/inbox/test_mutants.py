@@ -138,6 +138,10 @@ PLANTED = {
         "document_batch.py", "passes=own is None", "passes=True",
         "test_leaving.py::TestWhatCameInTime::test_is_in_time_though_it_is_processed_later",
     ),
+    "a document that wakes ends all waits that are over by now": (
+        "../core/workflow/queue.py", "min(until, self.now)", "self.now",
+        "test_leaving.py::TestWhatCameInTime::test_for_a_later_wait_though_an_earlier_one_is_over",
+    ),
     "a document goes on before what another worker has": (
         "sql/waking.py", 'select(literal("begun"), _NOBODY, _BEGUN_SINCE.scalar_subquery()),', "",
         "test_leaving.py::TestWhatCameInTime::test_another_event_of_the_document_ends_no_wait",
@@ -219,7 +223,7 @@ PLANTED = {
         "test_full_lines.py::test_one_for_which_there_is_no_room_is_tried_less_and_less_often",
     ),
     "who was handed back is not kept in mind": (
-        "../core/workflow/bounds.py", "if event.sequence is not None:\n            one", "if event.sequence is None:\n            one",
+        "../core/workflow/bounds.py", "if event.sequence is not None:\n            known", "if event.sequence is None:\n            known",
         "test_full_lines.py::test_all_go_on_as_soon_as_what_is_missing_comes",
     ),
     "who was handed back is not told that there is room": (
@@ -235,7 +239,7 @@ PLANTED = {
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_commit_that_is_refused",
     ),
     "what time lets go on is handled where no attempt is counted": (
-        "document_batch.py", "self._decide(workflow, key, None, None, alone=True)", "self._decide(workflow, key, None, None, alone=False)",
+        "document_batch.py", "None, None, alone=True, until", "None, None, alone=False, until",
         "test_leaving.py::TestEachFailureIsItsOwnEvents::test_a_handler_that_ends_its_process",
     ),
     "a document that cannot go on is tried at once again": (

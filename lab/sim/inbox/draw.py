@@ -13,6 +13,7 @@ from msgspec import structs
 from lab.sim import orders, swarm
 from lab.sim.entropy import Seed
 from lab.sim.inbox.plan import SHARE, Act, Given, Plan, Temper, draw_plan
+from lab.sim.inbox.standstills import stand_still
 from lab.sim.inbox.stories import ONE_WAY, numbers
 from lab.sim.orders import Blow
 from lab.sim.policies import SHORT
@@ -58,7 +59,8 @@ def draw(seed: int | str) -> tuple[Options, Plan]:
     _rejections(Seed(seed).stream("rejections"), plan, storm_s)
     _relapses(Seed(seed).stream("relapses"), plan)
     _at_the_last_moment(Seed(seed).stream("last moment"), plan, storm_s)
-    return _options(seed, chance, plan, storm_s), plan
+    is_quiet = stand_still(Seed(seed).stream("standstills"), plan, storm_s)
+    return _options(seed, chance, plan, storm_s, is_quiet=is_quiet), plan
 
 
 def _crowd(chance: random.Random, plan: Plan) -> None:
@@ -146,8 +148,10 @@ def _at_the_last_moment(chance: random.Random, plan: Plan, storm_s: float) -> No
     plan.blows.sort(key=lambda blow: blow.at)
 
 
-def _options(seed: int | str, chance: random.Random, plan: Plan, storm_s: float) -> Options:
-    quiet = chance.random() < 0.2
+def _options(
+    seed: int | str, chance: random.Random, plan: Plan, storm_s: float, *, is_quiet: bool
+) -> Options:
+    quiet = chance.random() < 0.2 or is_quiet
     faults = () if quiet else tuple(fault for fault in swarm.FAULTS if chance.random() < SHARE)
     moods = [(0.0, swarm.mood(chance, faults))]
     while "moods" in faults and chance.random() < 0.5:

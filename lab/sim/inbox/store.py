@@ -8,6 +8,9 @@ committed is rolled back by the real store, as the database does when a connecti
     handler        a handler has written its effect, and has not returned
     commit KIND    all is written and nothing committed; KIND is persist, claim, process, release, or the first call's name
     answer KIND    it is committed, and the process does not learn of it
+    answer wake    the same, of a transaction in which a document woke
+
+Processes that stand still do so at these moments, too.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ STALL_S = 3.0  # a stall takes up to this long: longer than the shortest leases
 
 
 class Faults(Struct):
-    """Behaviour of the database towards transactions: delays in seconds, shares, and at which moments processes die."""
+    """Behaviour of the database towards transactions: delays in seconds, shares, and at which moments processes die, or stand
+    still for so many seconds."""
 
     late_s: float = 0.001
     stall_share: float = 0.0
@@ -45,6 +49,7 @@ class Faults(Struct):
     contended_share: float = 0.0
     unknown_share: float = 0.0
     dies: dict[str, int] = {}  # moment → how many more of its kind go by first
+    halts: dict[str, float] = {}
 
 
 class Died(BaseException):
@@ -64,6 +69,7 @@ class SimStore:
         faults: Faults,
         trace: Trace,
         kill: Callable[[str], None],
+        halt: Callable[[float], None],
     ) -> None:
         self._inner = inner
         self._process = process
@@ -72,6 +78,7 @@ class SimStore:
         self._faults = faults
         self._trace = trace
         self._kill = kill
+        self._halt = halt
 
     async def run(self, work: Callable[[Transaction], T]) -> T:
         await self._wait()
@@ -81,6 +88,8 @@ class SimStore:
             result = self._inner.run(lambda transaction: self._inside(watched, transaction, work))
             self._tell(watched)
             self.moment(f"answer {watched.kind}")
+            if watched.wakes:
+                self.moment("answer wake")
         except Died:
             result = await self._loop.create_future()
         unknown = watched.kind != "claim" or watched.found
@@ -99,6 +108,8 @@ class SimStore:
 
     def moment(self, name: str) -> None:
         """Raises Died if this is the one."""
+        if (seconds := self._faults.halts.pop(name, None)) is not None:
+            self._halt(seconds)
         plan = self._faults.dies
         left = plan.get(name)
         if left is None:
@@ -145,6 +156,7 @@ class _Watched:
         self.kind = "nothing"
         self.calls = 0
         self.found = False  # a claim found something
+        self.wakes = False
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.transaction, name)
@@ -152,6 +164,7 @@ class _Watched:
         def call(*args: Any, **named: Any) -> Any:
             if self.kind == "nothing" and name != "only_reads":
                 self.kind = KINDS.get(name, name)
+                self.wakes = name == "documents"
             self.calls += 1
             self._moment(f"call {name}")
             result = method(*args, **named)

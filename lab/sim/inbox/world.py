@@ -128,6 +128,7 @@ class InboxWorld(World):
             faults=self.plan.database,
             trace=self.trace,
             kill=machine.kill,
+            halt=lambda seconds: self.begin(self.strike(machine, Blow(0.0, "freeze", seconds=seconds))),
         )
         entropy = SimEntropy(self.seed.stream(f"entropy {process.name}"))
         source = source_of(self.secrets_known, self.versions_known)
@@ -160,6 +161,8 @@ class InboxWorld(World):
             self.trace.note(f"inbox-{blow.what}", f"{machine.slot} {blow.call}")
             if blow.what == "death":
                 self.plan.database.dies[blow.call] = blow.steps
+            elif blow.what == "halt":
+                self.plan.database.halts[blow.call] = blow.seconds
             else:
                 self.begin(self.strike(machine, blow))
 

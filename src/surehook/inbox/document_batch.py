@@ -42,6 +42,7 @@ from surehook.inbox.event import Event
 from surehook.inbox.following import Following
 from surehook.inbox.handlers import Ignore, Refuse
 from surehook.inbox.result_policy import ResultPolicy
+from surehook.inbox.runs_in_hand import Waking
 from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
 from surehook.inbox.step_ends import StepEnds
 from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
@@ -122,18 +123,18 @@ class DocumentBatch:
         """Note the end of a run."""
         self.settled[run.id] = (run, settlement)
 
-    def wake(self, workflow: Workflow, key: DocumentKey, *, until: int | None, may_undo: bool = True) -> bool:
-        """Let time pass for a document, if it still waits for that, and is still leased until then. False: functions are to be
-        called that undo something, and not yet; that it will be tried is noted."""
+    def wake(self, workflow: Workflow, key: DocumentKey, waking: Waking, *, may_undo: bool = True) -> bool:
+        """Let time pass for a document, if it still waits for that, and is still leased. False: functions are to be called that
+        undo something, and not yet; that it will be tried is noted."""
         document = self._documents[key]
-        if not self._documents.waits(key, leased_until=until) or document is None:
+        if not self._documents.waits(key, leased_until=waking.leased_until) or document is None:
             return True
         if not may_undo and self._following.undoing.handlers and is_to_be_undone(document):
             if self._documents.is_too_early_to_undo(key):
                 return True
             self._documents.tries_to_undo(key)
             return False
-        self._decide(workflow, key, None, None, alone=True)
+        self._decide(workflow, key, None, None, alone=True, until=waking.instant)
         return True
 
     def gives_up(self, workflow: Workflow, key: DocumentKey, arrival: Arrival, run: Run) -> None:
@@ -185,15 +186,23 @@ class DocumentBatch:
             self.settle(run, ended)
 
     def _decide(
-        self, workflow: Workflow, key: DocumentKey, arrival: Arrival | None, own: Read | None, *, alone: bool
+        self,
+        workflow: Workflow,
+        key: DocumentKey,
+        arrival: Arrival | None,
+        own: Read | None,
+        *,
+        alone: bool,
+        until: int | None = None,
     ) -> None:
+        """Without an event of its own, time passes for the document `until` then."""
         said: dict[bytes, Settlement] = {}
         mark: BatchMark | None = None
         # Once more for each waiting event that leaves without its turn: at most as often as events wait.
         while True:
             now, document = self._policy.now(), self._documents[key]
             try:
-                decision = workflow.decide(document, arrival, now=now, passes=own is None)
+                decision = workflow.decide(document, arrival, now=now, passes=own is None, until=until)
             except WorkflowError as error:  # it stands in a state that the table lacks: the table was changed
                 self._stays(workflow, key, own, error)
                 return
@@ -208,7 +217,7 @@ class DocumentBatch:
                     first = shared[:1] if workflow.table.order.mode == "free" else shared
                     leaving = [self._ends.alone(one.run) for one in first]
             if leaving:
-                self._leave(workflow, key, leaving, released=own is None)
+                self._leave(workflow, key, leaving, passed=until)
                 continue
             try:
                 failed = self._handle(workflow, key, decision, runs, own, said)
@@ -289,15 +298,15 @@ class DocumentBatch:
         key: DocumentKey,
         leaving: Sequence[tuple[Run, Settlement]],
         *,
-        released: bool = False,
+        passed: int | None = None,
     ) -> None:
-        """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go. `released`:
-        they need not wait once more."""
+        """Take runs out of a document's queue, with these ends. That stands, whatever becomes of what let them go. `passed`: time
+        did for them, up to then, and they need not wait once more."""
         for run, ended in leaving:
             self.settle(run, ended)
             self._held.pop((key, (run.source, run.event_id)), None)
             back_at = self._policy.back_at(ended)
-            self._documents.leaves(workflow.table, key, run, back_at=back_at, released=released)
+            self._documents.leaves(workflow.table, key, run, back_at=back_at, passed=passed)
 
     def _put_off(
         self, workflow: Workflow, key: DocumentKey, document: Document, arrival: Arrival, run: Run

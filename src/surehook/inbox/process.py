@@ -35,6 +35,7 @@ from surehook.inbox.pending_receipts import PendingReceipts
 from surehook.inbox.quoting import quoted
 from surehook.inbox.rejections import NO_DOCUMENT
 from surehook.inbox.result_policy import ResultPolicy
+from surehook.inbox.runs_in_hand import Waking
 from surehook.inbox.sources.source import Source
 from surehook.inbox.standing_documents import StandingDocuments
 from surehook.inbox.workflow import NoDocument, Workflow
@@ -86,7 +87,7 @@ class Processor:
         transaction: Transaction,
         runs: Sequence[Run],
         token: bytes,
-        waking: Mapping[DocumentKey, int | None],
+        waking: Mapping[DocumentKey, Waking],
         *,
         rest: Sequence[Run] = (),
         is_over: Callable[[], bool] = lambda: False,
@@ -103,7 +104,7 @@ class Processor:
         attempt  is told what happens
         alone    events that wait for one of these have transactions of their own
         leased   documents that are woken right after this transaction
-        waking   documents that wake, and how long they are leased for that, if they are
+        waking   documents that wake
         may_undo  functions may be called that undo something; else that is noted, and left
         may_carry  runs whose document is busy may stay claimed for the next batch, once, if that is not the most of them
         """
@@ -118,9 +119,7 @@ class Processor:
         locked = [*keys, *(key for key, _ in asleep)]
         batch = DocumentBatch(transaction, self._policy, self._following, self, locked, leased)
         to_undo = [
-            key
-            for key, workflow in asleep
-            if not batch.wake(workflow, key, until=waking[key], may_undo=may_undo)
+            key for key, workflow in asleep if not batch.wake(workflow, key, waking[key], may_undo=may_undo)
         ]
         begun, attempt.is_begun = 0, bool(todo)
         try:

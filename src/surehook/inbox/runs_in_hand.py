@@ -37,6 +37,19 @@ class Carried(Struct):
         )
 
 
+class Waking(NamedTuple):
+    """A document that wakes: time passes for it up to `instant`, as what came before that has been handled; and until when it is
+    leased for that, if it is."""
+
+    instant: int
+    leased_until: int | None
+
+    @property
+    def noted(self) -> Waking:
+        """The same after a transaction that noted an attempt to undo something, and so ended its lease."""
+        return self._replace(leased_until=None)
+
+
 class Asleep(Struct):
     """Documents that a worker has leased until then and not let go on, with the instants at which they were due."""
 

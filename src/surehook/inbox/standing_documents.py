@@ -102,13 +102,13 @@ class StandingDocuments:
         self._standing[key], self._wake[key] = undo_attempts.failed(document), at
 
     def leaves(
-        self, table: Table, key: DocumentKey, run: Run, *, back_at: int | None, released: bool = False
+        self, table: Table, key: DocumentKey, run: Run, *, back_at: int | None, passed: int | None = None
     ) -> None:
-        """Take the event of a run out of a document's queue."""
+        """Take the event of a run out of a document's queue. `passed`: as of `leave`."""
         document = self._standing[key]
         if document is not None:
             left = leave(
-                table, document, run.event_id, run.source, self._now(), back_at=back_at, released=released
+                table, document, run.event_id, run.source, self._now(), back_at=back_at, passed=passed
             )
             self._changed(table, key, left)
 

@@ -304,17 +304,17 @@ class Worker:
         not all runs were handled that were claimed before: they may matter."""
         transactions = self._transactions
         time = transactions.time(lambda: self.is_stopping)
-        for number, key in enumerate(claimed.waking):
+        for number, (key, waking) in enumerate(claimed.leased.items()):
             if self.is_stopping or not is_all or (time.is_over() and number):
                 yield from self._give_back_asleep()
                 return
             instant = self.asleep.instants.pop(key)  # whoever takes its place does not try this one at once
             try:
                 # What undoes something may end this process, and would be called for ever: that it will be, is noted first.
-                work = transactions.process_work((), b"", {key: claimed.leased_until}, may_undo=False)
+                work = transactions.process_work((), b"", {key: waking}, may_undo=False)
                 done: BatchResult = yield self._store.run(work)
                 if done.to_undo:
-                    done = yield self._store.run(transactions.process_work((), b"", {key: None}))
+                    done = yield self._store.run(transactions.process_work((), b"", {key: waking.noted}))
             except (Exception, CancelledError) as caught:
                 self.asleep.instants[key] = instant
                 failure = self._failure(caught)

@@ -12,14 +12,14 @@ from surehook.inbox.handler_times import HandlerTimes
 from surehook.inbox.process import Processor
 from surehook.inbox.retention import Pruner
 from surehook.inbox.rules import Rules
-from surehook.inbox.runs_in_hand import Asleep
+from surehook.inbox.runs_in_hand import Asleep, Waking
 from surehook.inbox.tried_again import TriedAgain
 from surehook.inbox.trouble import Trouble
 from surehook.ports.inbox import StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run, due_since
 
 CARRYING = 8  # batches that a lease is enough for, where runs are carried over to another one
-NONE_WAKE: Mapping[DocumentKey, int | None] = {}
+NONE_WAKE: Mapping[DocumentKey, Waking] = {}
 ROUNDS = 16  # in which a claim calls back others in the place of those that somebody has by now
 HELD_UP_MS = 1_000  # until the next look at a document that waits for an event which somebody tries again
 HELD_UP_MOST = 64  # such documents beside those of a batch, in one look
@@ -35,9 +35,9 @@ class Claimed(Struct):
     next_due: int | None  # when there is nothing now
 
     @property
-    def leases(self) -> dict[DocumentKey, int]:
-        """The documents that wake, and until when they are leased for that."""
-        return dict.fromkeys(self.waking, self.leased_until)
+    def leased(self) -> dict[DocumentKey, Waking]:
+        """The documents that wake, leased."""
+        return {key: Waking(instant, self.leased_until) for key, instant in self.waking.items()}
 
 
 class ClaimSplit(Struct):
@@ -162,7 +162,7 @@ class WorkerTransactions:
         self,
         runs: Sequence[Run],
         token: bytes,
-        waking: Mapping[DocumentKey, int | None] = NONE_WAKE,
+        waking: Mapping[DocumentKey, Waking] = NONE_WAKE,
         *,
         rest: Sequence[Run] = (),
         time: BatchTime | None = None,

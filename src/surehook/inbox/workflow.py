@@ -157,10 +157,16 @@ class Workflow:
         return document, structs.replace(arrival, remediated=True)
 
     def decide(
-        self, document: Document | None, event: Arrival | None, *, now: int, passes: bool = True
+        self,
+        document: Document | None,
+        event: Arrival | None,
+        *,
+        now: int,
+        passes: bool = True,
+        until: int | None = None,
     ) -> Decision:
         """Decide as the function `decide` does, by this table."""
-        return decide(self.table, document, event, now, passes=passes)
+        return decide(self.table, document, event, now, passes=passes, until=until)
 
     def wake_at(self, document: Document) -> int | None:
         """The instant at which the document goes on by itself, as a decision's `wake_at`; None: it does not."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import structs
+
 from surehook.core.workflow.rules import judge
 from surehook.core.workflow.table_values import Order
 from surehook.core.workflow.undo_attempts import is_to_be_undone
@@ -27,9 +29,9 @@ class QueueBounds(QueueWaits):
         if len(draft.waiting) >= self.order.count:
             last = self._highest()
             if last is None or not _comes_before(waiting.event, last.event):
-                return self._hand_back(waiting, was_released=was is not None and was.released)
+                return self._hand_back(waiting, was)
             draft.waiting.remove(last)
-            self._hand_back(last, has_stood=True)
+            self._hand_back(last, None, has_stood=True)
         missing = self._missing(waiting.event)
         step = self._say(waiting.event, "early", *self._why_early(waiting.event), waits_for=missing)
         draft.keep(waiting)
@@ -39,12 +41,14 @@ class QueueBounds(QueueWaits):
         numbered = (one for one in self.draft.waiting if one.event.sequence is not None)
         return max(numbered, key=lambda one: one.event.sequence or 0, default=None)
 
-    def _hand_back(self, waiting: Waiting, *, has_stood: bool = False, was_released: bool = False) -> Step:
-        """Say that there is no room. `has_stood`: it stood in the line so far."""
+    def _hand_back(self, waiting: Waiting, was: Retried | None, *, has_stood: bool = False) -> Step:
+        """Say that there is no room. `was`: what was kept of it. `has_stood`: it stood in the line so far."""
         event, now = waiting.event, self.now
         text = f"{self.order.count} events wait for this document already"
         if event.sequence is not None:
-            one = Retried(event, waiting.since, now, now + self.order.again_ms, was_released, line_full=True)
+            known = was or Retried(event, waiting.since, now, now)
+            since, back_at = waiting.since, now + self.order.again_ms
+            one = structs.replace(known, since=since, at=now, back_at=back_at, line_full=True)
             self.draft.retried[:] = kept_in_mind(self.order, self.draft.retried, one)
         missing = self._missing(event)
         return self._say(event, "early", "line_full", text, waits_for=missing, released=has_stood)

@@ -83,18 +83,25 @@ COMMANDS_MAX = 100  # that no decision has carried out yet
 
 
 def decide(
-    table: Table, document: Document | None, event: Arrival | None, now: int, *, passes: bool = True
+    table: Table,
+    document: Document | None,
+    event: Arrival | None,
+    now: int,
+    *,
+    passes: bool = True,
+    until: int | None = None,
 ) -> Decision:
     """Decide what `event` means for a document that stands at `document` (None: never heard of). `now` in Unix milliseconds.
 
     With `event` None only time passes. With `passes=False` no time does: no wait ends, and no command is carried out. So calls
-    whoever may have other events still to hand in that came in time, and lets time pass by a call of its own.
+    whoever may have other events still to hand in that came in time, and lets time pass by a call of its own. `until`: the waits
+    that are over by then end, and no later ones; None: by `now`. So calls whoever may have events that came in time for those.
 
     Raises WorkflowError where the document, or a signer, stands in a state that the table lacks.
     """
     turn = Turn(table, document, now)
     if passes:
-        turn.catch_up()
+        turn.catch_up(until)
     return turn.decision(None if event is None else turn.take(event))
 
 
@@ -148,20 +155,20 @@ def leave(
     now: int,
     *,
     back_at: int | None,
-    released: bool = False,
+    passed: int | None = None,
 ) -> Document:
     """Take an event out of the document's queue whose effect could not be made.
 
     back_at   it is handed in again by itself, by that instant at the latest: what stands behind it waits for it, and after that
               for as long as the table's `wait_s` says; at most twice `count` events are waited for so. None: it does not
               come back
-    released  as time passed, its turn had come: it need not wait once more
+    passed    as time passed, up to that instant, its turn had come: it need not wait once more
     """
     gone = Arrival(id=event_id, type="", source=source)
     waited = next((one for one in document.waiting if one.event.is_same(gone)), None)
     known = next((one for one in document.retried if one.event.is_same(gone)), None)
     if waited is not None:
-        known = Retried(waited.event, waited.since, now, now, released)
+        known = Retried(waited.event, waited.since, now, now, passed is not None, passed=passed or 0)
     left = structs.replace(
         document,
         waiting=tuple(one for one in document.waiting if one is not waited),

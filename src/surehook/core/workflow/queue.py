@@ -49,19 +49,20 @@ class Turn(QueueBounds):
         self._go_on()
         return step
 
-    def catch_up(self) -> None:
-        """Let go on what can by now, end the waits that are over and do what people have said, each at its time."""
+    def catch_up(self, until: int | None = None) -> None:
+        """Let go on what can by now, end the waits that are over by `until` and do what people have said, each at its time."""
+        until = self.now if until is None else min(until, self.now)
         words, self.draft.words = self.draft.words, ()
         self._lift_stop()
         self._go_on()  # for whom a token was granted, or that the table of today does not hold
         for word in words:
-            self._lapse(word.at)
+            self._lapse(min(word.at, until))
             if word.what == "release":
                 self.release(word)
             else:
                 self._undo(word)
             self._go_on()
-        self._lapse(self.now)
+        self._lapse(until)
 
     def _lift_stop(self) -> None:
         """Go on behind a conflict, where the table of today holds nothing up for one."""

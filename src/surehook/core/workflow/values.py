@@ -104,6 +104,7 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     at        when it left; equal if it never waited
     back_at   when it is back at the latest: from then on, what stands behind it waits as for any event that is missing
     released  its wait was ended, or an operator let it go on: it need not wait once more
+    passed    the instant up to which time was let pass as its wait was ended; 0: an operator let it go on
     line_full  there was no room for it: nothing passes it over, a release neither
     """
 
@@ -113,6 +114,7 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     back_at: int
     released: bool = False
     line_full: bool = False
+    passed: int = 0
 
     @property
     def has_waited(self) -> bool:

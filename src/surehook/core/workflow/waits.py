@@ -64,8 +64,9 @@ class QueueWaits(Placing):
 
     def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
         """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
-        time may still be on its way, which only a call that lets time pass knows."""
-        return was.released and not self._is_held_up(waiting)
+        time may still be on its way, which only a call that lets time pass knows. So what that still waited for is waited for."""
+        passed = was.passed or self.now
+        return was.released and not any(self._missing_at(one) > passed for one in self._before(waiting))
 
     def _waited(self, waiting: Waiting) -> str:
         """Say for how long an event had to wait, or that it had not: a person let it go, and it is tried again since."""

@@ -228,7 +228,7 @@ class Trial:
         claimed = self._do(self.inbox.store.run(transactions.claim_work(token)))
 
         def work(transaction: Transaction) -> None:
-            transactions.process_work(claimed.runs, token, claimed.leases)(transaction)
+            transactions.process_work(claimed.runs, token, claimed.leased)(transaction)
             raise _Died
 
         try:
