@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sqlite3
+from contextlib import closing
 
 import pytest
 from sqlalchemy import text
@@ -55,6 +57,31 @@ def test_rows_that_a_failed_handler_was_reading_keep_nobody_from_storing(house):
         house.inbox.stop()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("house", ["sync"], indirect=True)
+def test_rows_that_a_handler_keeps_for_later_cost_a_sender_one_more_try(house):
+    """SQLite lets nobody write by a connection whose view of the file is old: that connection is closed."""
+    kept, answers = [], []
+
+    def keeps(event, tx):
+        rows = tx.execute(text("select name from sqlite_master"))
+        rows.fetchone()
+        kept.append(rows)
+
+    on(house, keeps, keeps)
+    house.receive("odd", "odd")
+    house.work()
+    assert house.states() == {"odd": "finalized"}
+    with closing(sqlite3.connect(house.inbox.store.engine.url.database)) as other:
+        other.execute("insert into effects (event_id) values ('else')")
+        other.commit()
+    for n in range(6):
+        answers.append(house.receive(f"evt_{n % 3}", "document.signed").status)
+    assert answers.count(503) <= 1
+    assert answers[-3:] == [200, 200, 200]
+    house.work()
+    assert house.effects()[-3:] == ["evt_0", "evt_1", "evt_2"]
 
 
 @pytest.mark.parametrize("statement", SETTINGS.values(), ids=SETTINGS)

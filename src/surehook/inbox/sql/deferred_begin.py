@@ -15,6 +15,7 @@ it. The connection is no pool's any more.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -123,7 +124,9 @@ class Writer:
                 check(connection)
             if self._savepoint is not None:
                 connection.exec_driver_sql(self._savepoint)
-        except BaseException:
+        except BaseException as error:
+            if _is_old(error):
+                self.spoilt()
             # The next statement tries again, whatever becomes of this error.
             self.has_begun = self.is_open = False
             self._undo(connection)
@@ -273,6 +276,12 @@ class HandlerConnection(Connection):
     def info(self) -> _InfoType:
         """Notes on the pool's connection: whoever reads them, as at an error, says nothing by that."""
         return pooled(self).info
+
+
+def _is_old(error: BaseException) -> bool:
+    """True if somebody is still to fetch rows by the connection, of how the file was before others wrote."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_BUSY_SNAPSHOT
 
 
 def _others_have(connection: Connection) -> bool:
