@@ -62,7 +62,7 @@ def test_rows_that_a_failed_handler_was_reading_keep_nobody_from_storing(house):
 @pytest.mark.parametrize("house", ["sync"], indirect=True)
 def test_rows_that_a_handler_keeps_for_later_cost_a_sender_one_more_try(house):
     """SQLite lets nobody write by a connection whose view of the file is old: that connection is closed."""
-    kept, answers = [], []
+    kept = []
 
     def keeps(event, tx):
         rows = tx.execute(text("select name from sqlite_master"))
@@ -76,8 +76,7 @@ def test_rows_that_a_handler_keeps_for_later_cost_a_sender_one_more_try(house):
     with closing(sqlite3.connect(house.inbox.store.engine.url.database)) as other:
         other.execute("insert into effects (event_id) values ('else')")
         other.commit()
-    for n in range(6):
-        answers.append(house.receive(f"evt_{n % 3}", "document.signed").status)
+    answers = [house.receive(f"evt_{n % 3}", "document.signed").status for n in range(6)]
     assert answers.count(503) <= 1
     assert answers[-3:] == [200, 200, 200]
     house.work()
