@@ -32,6 +32,8 @@ class QueueBounds(QueueWaits):
                 return self._hand_back(waiting, was)
             draft.waiting.remove(last)
             self._hand_back(last, None, has_stood=True)
+        if was is not None and was.released:
+            waiting = structs.replace(waiting, until=self._held_until(waiting, was))
         missing = self._missing(waiting.event)
         step = self._say(waiting.event, "early", *self._why_early(waiting.event), waits_for=missing)
         draft.keep(waiting)

@@ -13,7 +13,7 @@ Verdicts
     no_op          it leads to where the document already is
 
 `decide` is a function of its arguments. Calling it with no event only lets time pass; it makes no difference whether that
-is done punctually, because every call first ends the waits that are over by `now`.
+is done punctually, because every call first ends the waits that are over by `now` (unless it is told otherwise).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from msgspec import structs
 from surehook.core.workflow.bounds import fitting, kept_in_mind
 from surehook.core.workflow.check import Flaw, WorkflowError
 from surehook.core.workflow.draft import find_seen, token_digest
-from surehook.core.workflow.queue import Turn
+from surehook.core.workflow.queue import Turn, lets_go
 from surehook.core.workflow.table import Table
 from surehook.core.workflow.table_values import SUREHOOK, Fields, Order, Parties
 from surehook.core.workflow.undo_attempts import undoes
@@ -168,7 +168,10 @@ def leave(
     waited = next((one for one in document.waiting if one.event.is_same(gone)), None)
     known = next((one for one in document.retried if one.event.is_same(gone)), None)
     if waited is not None:
-        known = Retried(waited.event, waited.since, now, now, passed is not None, passed=passed or 0)
+        said_at = 0 if passed is None else _said_at(document, waited.event)
+        known = Retried(
+            waited.event, waited.since, now, now, passed is not None, passed=passed or 0, said_at=said_at
+        )
     left = structs.replace(
         document,
         waiting=tuple(one for one in document.waiting if one is not waited),
@@ -177,6 +180,11 @@ def leave(
     if known is None or back_at is None:
         return left
     return _with_retried(table, left, structs.replace(known, back_at=back_at))
+
+
+def _said_at(document: Document, event: Arrival) -> int:
+    """When an operator let an event go on that leaves as this is carried out; 0 if nobody did."""
+    return max((word.at for word in document.words if lets_go(word, event)), default=0)
 
 
 def put_off(

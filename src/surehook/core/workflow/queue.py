@@ -109,7 +109,7 @@ class Turn(QueueBounds):
     def _let_go(self, word: OperatorCommand) -> None:
         """Note that the event of a command need not wait once more, if it is tried again by itself."""
         self.draft.retried = [
-            structs.replace(one, released=True) if _is_of(word, one.event) else one
+            structs.replace(one, released=True, passed=0, said_at=word.at) if _is_of(word, one.event) else one
             for one in self.draft.retried
         ]
 
@@ -242,7 +242,8 @@ class Turn(QueueBounds):
         is_granted = self._is_granted(event)
         if self.draft.stopped is None and (is_granted or (was is not None and self._has_waited(early, was))):
             assert event.sequence is not None
-            self._go_up_to(event.sequence, "for a remediation token" if is_granted else self._waited(early))
+            why = "for a remediation token" if is_granted else self._waited(early)
+            self._go_up_to(event.sequence, why, said_at=0 if was is None else was.said_at)
             # Not where one of those before it stops the document, or is expected.
             if self.draft.stopped is None and self.draft.next >= event.sequence:
                 return self._place_by_token(event, released=was is not None and was.has_waited)
@@ -299,6 +300,14 @@ class Turn(QueueBounds):
             if number is None and not judge(self.draft, one.event).ahead:
                 return one
         return None
+
+
+def lets_go(word: OperatorCommand, event: Arrival) -> bool:
+    """Tell whether a release lets an event go on: it was said of that, or of one with a higher number."""
+    upto, number = word.upto, event.sequence
+    return word.what == "release" and (
+        _is_of(word, event) or (upto is not None and number is not None and number <= upto)
+    )
 
 
 def _is_of(word: OperatorCommand, event: Arrival) -> bool:

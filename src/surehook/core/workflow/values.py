@@ -91,10 +91,15 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Waiting(Struct, frozen=True, omit_defaults=True):
-    """An event that came early, and when it was first handed in (Unix milliseconds)."""
+    """An event that came early.
+
+    since   when it was first handed in (Unix milliseconds)
+    until   its wait was ended once, and it waits for what was tried again just then: at least until then
+    """
 
     event: Arrival
     since: int
+    until: int = 0
 
 
 class Retried(Struct, frozen=True, omit_defaults=True):
@@ -104,7 +109,8 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     at        when it left; equal if it never waited
     back_at   when it is back at the latest: from then on, what stands behind it waits as for any event that is missing
     released  its wait was ended, or an operator let it go on: it need not wait once more
-    passed    the instant up to which time was let pass as its wait was ended; 0: an operator let it go on
+    passed    the instant up to which time was let pass as its wait was ended; 0: that of its coming back
+    said_at   when an operator let it go on: it does not wait for what had left before that
     line_full  there was no room for it: nothing passes it over, a release neither
     """
 
@@ -115,6 +121,7 @@ class Retried(Struct, frozen=True, omit_defaults=True):
     released: bool = False
     line_full: bool = False
     passed: int = 0
+    said_at: int = 0
 
     @property
     def has_waited(self) -> bool:

@@ -24,9 +24,11 @@ class QueueWaits(Placing):
         return min(self.draft.waiting, key=self._deadline, default=None)
 
     def _deadline(self, waiting: Waiting) -> int:
-        """The end of a wait: also what is tried again by itself is waited for, since it left."""
+        """The end of a wait: also what is tried again by itself is waited for, since it left; and what those wait for that would
+        have their turn with it."""
         own = waiting.since + self._wait_ms()
-        return max((own, *(self._missing_at(one) for one in self._before(waiting))))
+        until = (one.until for one in self.draft.waiting if one.until and _goes_with(one, waiting))
+        return max((own, *until, *(self._missing_at(one) for one in self._before(waiting))))
 
     def _missing_at(self, one: Retried) -> int:
         """The instant from which nobody waits for it any more."""
@@ -65,8 +67,14 @@ class QueueWaits(Placing):
     def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
         """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
         time may still be on its way, which only a call that lets time pass knows. So what that still waited for is waited for."""
+        return was.released and self._held_until(waiting, was) == 0
+
+    def _held_until(self, waiting: Waiting, was: Retried) -> int:
+        """The instant until which it waits for what has its turn before it, though its own wait is over; 0 if for nothing."""
         passed = was.passed or self.now
-        return was.released and not any(self._missing_at(one) > passed for one in self._before(waiting))
+        before = self._before(Waiting(waiting.event, was.since))
+        ends = (self._missing_at(one) for one in before if one.line_full or one.at >= was.said_at)
+        return max((at for at in ends if at > passed), default=0)
 
     def _waited(self, waiting: Waiting) -> str:
         """Say for how long an event had to wait, or that it had not: a person let it go, and it is tried again since."""
@@ -129,3 +137,9 @@ class QueueWaits(Placing):
         self.draft.retried = [
             one for one in self.draft.retried if not first <= (one.event.sequence or 0) <= last
         ]
+
+
+def _goes_with(one: Waiting, other: Waiting) -> bool:
+    """Tell whether one has its turn as the wait of the other ends: it is that, or has a lower number."""
+    number, others = one.event.sequence, other.event.sequence
+    return one is other or (number is not None and others is not None and number < others)
