@@ -48,6 +48,7 @@ def table(**order) -> Table:
 
 SKIP = table(mode="buffer", wait_s=WAIT_S, then="skip")
 REFUSE = table(mode="strict", wait_s=WAIT_S)
+REJECT = table(mode="buffer", wait_s=WAIT_S, then="refuse")
 
 
 def event(number: int, numbered: bool = True, **more) -> Arrival:
@@ -88,8 +89,8 @@ class World:
         self.came[one.id] = self.now
         self.arrived.append(one.id)
 
-    def rest(self, seconds: int = 10_000) -> None:
-        """Let things happen, in the order of their instants, until nothing does or the time is over."""
+    def rest(self, seconds: int = 10_000) -> int:
+        """Let things happen, in the order of their instants, until nothing does or the time is over; how many did."""
         until = self.now + seconds * 1000
         for happening in range(500):
             if happening == self.still_at:
@@ -100,7 +101,7 @@ class World:
             nearest = min((at for at in (wakes, first) if at is not None), default=None)
             if nearest is None or nearest > until:
                 self.now = max(self.now, until)
-                return
+                return happening
             self.now = max(self.now, nearest)
             if own is not None and own[0] <= self.now:
                 self.due.remove(own)
@@ -307,6 +308,40 @@ def test_what_a_person_released_need_not_wait_once_more_after_it_failed(numbered
     world.document = asked(world.document, word)
     world.rest(WAIT_S // 2)
     assert world.applied == ["evt_3"]
+
+
+@pytest.mark.parametrize("order", list(permutations((1, 2, 3, 4))), ids=str)
+def test_events_with_and_without_numbers_come_to_rest(order):
+    """Who was let go and waits for another that is tried again woke its document at one instant for ever."""
+    for numbered in product((True, False), repeat=4):
+        for failing, first_s in product(order, (5, WAIT_S + 1)):
+            world = World(SKIP, {f"evt_{failing}": 6})
+            for number, has_number in zip(order, numbered, strict=True):
+                world.come(event(number, has_number))
+                world.rest(first_s)
+            happenings = world.rest()
+            assert happenings < 40, (numbered, failing, first_s)
+            assert world.document is not None
+            assert world.document.waiting == (), (numbered, failing, first_s)
+
+
+@pytest.mark.parametrize("first", [1, 4])
+@pytest.mark.parametrize(
+    ("order", "numbered"),
+    [(SKIP, True), (SKIP, False), (REFUSE, True), (REJECT, True), (REJECT, False)],
+    ids=["skip", "skip-unnumbered", "strict", "refuse", "refuse-unnumbered"],
+)
+def test_what_a_person_let_go_does_not_wait_for_what_had_left_before(order, numbered, first):
+    """Number 1 fails as often as it is tried; and 4 waits, for it or for what leads to it."""
+    world = World(order, {"evt_1": 100})
+    for number in (first, 5 - first):
+        world.come(event(number, numbered))
+        world.rest(2)
+    assert world.applied == []
+    assert world.document is not None
+    world.document = asked(world.document, OperatorCommand(what="release", at=world.now, by="ana"))
+    world.rest(1)
+    assert world.applied == ["evt_4"]
 
 
 def held_behind_a_gap() -> Document:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -110,6 +112,30 @@ def test_one_that_hangs_after_it_is_not_done_anew_after_a_stop(made, database):
     house.inbox.stop()
     go.set()
     assert (house.effects(), house.events()[0].code) == (["evt_1"], "handler_commits")
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_it_is_known_also_after_its_transaction_was_cut(made, kind):
+    """By its own deadline, which a short lease has before anybody looks at the handler: then the driver's connection is gone."""
+    house, seen = made("postgresql", kind), []
+
+    def cut_and_asked(caller):
+        store = house.inbox.store
+        seen.extend([store.cut(caller), store.cut(caller), store.has_ended(caller)])
+
+    def blocking(event, tx):
+        tx.execute(text("commit"))
+        with ThreadPoolExecutor(1) as other:
+            other.submit(cut_and_asked, threading.get_ident()).result()
+
+    async def waiting(event, tx):
+        await tx.execute(text("commit"))
+        cut_and_asked(id(asyncio.current_task()))
+
+    house.inbox.on("partner")(blocking if kind == "sync" else waiting)
+    house.receive("evt_1")
+    house.work()
+    assert seen[:3] == [True, True, True]
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeAlias
 
 from sqlalchemy import Connection
@@ -14,6 +15,8 @@ from surehook.inbox.sql.handler_commits import FAILED_WITHIN
 from surehook.ports.inbox import StoreError
 
 Open: TypeAlias = tuple[Connection, Writer | None]
+
+ENDED = "surehook_inbox_ended"  # in a connection's `info`: its handler had ended the transaction before that was cut
 
 
 class AsksWithin(StoreError):
@@ -36,8 +39,12 @@ def cut(one: Open | None) -> bool:
     connection, writer = one
     if writer is not None:
         return writer.cut(connection)
+    with suppress(Exception):  # it is closed
+        if has_ended(one):
+            connection.info[ENDED] = True
     try:
-        was_cut = cutting.cut(connection.connection.driver_connection)
+        own = connection.connection.driver_connection
+        was_cut = own is None or cutting.cut(own)  # None: cut before
         driver_connections.let_go(connection)
         return was_cut
     except SQLAlchemyError:  # it is lost already
@@ -49,6 +56,8 @@ def has_ended(one: Open | None) -> bool:
     if one is None:
         return False
     connection, writer = one
+    if connection.info.get(ENDED):
+        return True
     if not (writer is None or writer.is_open):
         return False
     is_handlers = HANDLING in connection.info and not connection.info.get(FAILED_WITHIN)
