@@ -1,4 +1,4 @@
-"""What a handler leaves on SQLite's connection: it ends with the transaction, and the next one has another connection."""
+"""What a handler leaves on a connection: it ends with the transaction, and the next one has another connection."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from psycopg.rows import dict_row
+from pymysql.cursors import DictCursor
 from sqlalchemy import text
 
 from surehook.inbox import Backoff
@@ -119,3 +121,71 @@ def test_what_is_set_on_the_drivers_connection_is_gone_with_the_transaction(hous
     house.work()
     assert house.effects() == ["evt_1"]
     assert house.inbox.store.engine.pool.checkedout() == 0
+
+
+@pytest.fixture
+def on_server(request, ground_of, runner):
+    database, kind = request.param
+    house = House(kind, ground_of(database, kind)[1], runner, backoff=Backoff(attempts=1)).prepare()
+    yield house
+    house.close()
+
+
+def later_ones_are_handled(house):
+    """By the one connection of a worker, after the odd one's."""
+    house.receive("odd", "odd")
+    house.work()
+    for n in range(3):
+        assert house.receive(f"evt_{n}", "document.signed").status == 200
+        house.work()
+    assert house.effects() == ["evt_0", "evt_1", "evt_2"]
+    assert house.inbox.store.engine.pool.checkedout() == 0
+
+
+@pytest.mark.parametrize("statement", ["set session transaction read only", "use information_schema"])
+@pytest.mark.parametrize(
+    "on_server", [("mariadb", "sync"), ("mariadb", "async")], ids="-".join, indirect=True
+)
+def test_what_mariadb_was_told_for_the_session_is_gone_with_the_transaction(on_server, statement):
+    """Nothing was processed after it, and half of the accepts were 503, until a restart."""
+
+    def blocking(event, tx):
+        tx.execute(text(statement))
+
+    async def waiting(event, tx):
+        await tx.execute(text(statement))
+
+    on(on_server, blocking, waiting)
+    later_ones_are_handled(on_server)
+
+
+@pytest.mark.parametrize(
+    "on_server", [("postgresql", "sync"), ("mariadb", "sync")], ids="-".join, indirect=True
+)
+def test_how_a_driver_was_told_to_give_rows_is_gone_with_the_transaction(on_server):
+    """Each event after it failed as `commit_failed`."""
+
+    def blocking(event, tx):
+        own = tx.connection.driver_connection
+        if hasattr(own, "row_factory"):
+            own.row_factory = dict_row
+        else:
+            own.cursorclass = DictCursor
+
+    on(on_server, blocking, blocking)
+    later_ones_are_handled(on_server)
+
+
+@pytest.mark.parametrize("on_server", [("postgresql", "async")], ids="-".join, indirect=True)
+def test_the_next_transaction_has_another_connection_of_asyncpg(on_server):
+    """A codec was set on it, say, and a third of the events after it were unreadable."""
+    seen = []
+
+    async def waiting(event, tx):
+        seen.append((await tx.get_raw_connection()).driver_connection)
+
+    on(on_server, waiting, waiting)
+    for n in range(2):
+        on_server.receive(f"odd_{n}", "odd")
+        on_server.work()
+    assert seen[0] is not seen[1]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy import Connection
 from sqlalchemy.pool import PoolProxiedConnection
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql._typing import _InfoType
 
 _PG_IDLE = 0  # PQTRANS_IDLE of libpq
 _MYSQL_IN_TRANSACTION = 1  # SERVER_STATUS_IN_TRANS, which each answer tells
 HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+LEFT = "surehook_inbox_left"  # in a connection's `info`: a handler has perhaps set something that outlasts its transaction
 
 
 class AiosqliteConnection(Protocol):
@@ -43,6 +47,34 @@ def let_go(connection: Connection) -> None:
     """Free its place in the pool, whenever its owner comes back."""
     pooled(connection).detach()
     pooled(connection).info.pop(HANDLING, None)  # which was copied
+
+
+class GivenConnection(Connection):
+    """A connection to a server as handlers have it: what they set on the driver's own (row factories, codecs) the next ones would
+    have to live with."""
+
+    @property
+    def connection(self) -> PoolProxiedConnection:
+        own = super().connection
+        if own.info.get(HANDLING):
+            own.info[LEFT] = True
+        return own
+
+    @property
+    def info(self) -> _InfoType:
+        """Notes on the pool's connection: whoever reads them sets nothing."""
+        return pooled(self).info
+
+
+def give(connection: Connection) -> None:
+    """Note from now on whether handlers are given the driver's own connection, as long as this object lives: one transaction."""
+    connection.__class__ = GivenConnection
+
+
+def drop_left(connection: Connection) -> None:
+    """Have a connection closed with its transaction, and not given to others, on which a handler has perhaps left something."""
+    if not (connection.closed or connection.invalidated) and pooled(connection).info.pop(LEFT, None):
+        let_go(connection)
 
 
 def driver(connection: Connection) -> Any:

@@ -48,6 +48,7 @@ T = TypeVar("T")
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _OURS = "surehook_inbox"
+_OF_THE_SESSION = ("set ", "use ")  # of MySQL and MariaDB
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
@@ -272,14 +273,22 @@ def inside(
             # For SQLAlchemy it is over, for the database it is not: the next one to use this connection would commit what was
             # done here. One that the handler has closed was rolled back by its pool.
             connection.invalidate()
-        elif writer is not None:
-            writer.drop_spoilt(connection)
+        else:
+            drop_left(connection, writer)
         raise
     if writer is not None:
         writer.over()
         writer.check_cut()
-        writer.drop_spoilt(connection)
+    drop_left(connection, writer)
     return result
+
+
+def drop_left(connection: Connection, writer: Writer | None) -> None:
+    """Have the connection closed where a handler has left something on it."""
+    if writer is None:
+        driver_connections.drop_left(connection)
+    else:
+        writer.drop_spoilt(connection)
 
 
 def begin(connection: Connection) -> None:
@@ -365,6 +374,12 @@ def _guard(engine: Engine) -> None:
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True
 
+    def sets(connection: Connection, _: object, statement: str, *rest: object) -> None:
+        if statement.lstrip()[:4].lower() in _OF_THE_SESSION and _is_handling(connection):
+            connection.info[driver_connections.LEFT] = True
+
+    if engine.dialect.name in ("mysql", "mariadb"):  # they have no settings of a transaction
+        event.listen(engine, "before_cursor_execute", sets)
     event.listen(engine, "handle_error", failed)
     event.listen(engine, "commit", refuse)
     event.listen(engine, "rollback", refuse)

@@ -29,7 +29,7 @@ from surehook.inbox.sql import (
 )
 from surehook.inbox.sql.contention import is_contended
 from surehook.inbox.sql.deferred_begin import Writer
-from surehook.inbox.sql.driver_connections import HANDLED, HANDLING
+from surehook.inbox.sql.driver_connections import HANDLED, HANDLING, give
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -90,7 +90,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         self._joins = connection.dialect.driver in direct.SEVERAL
         self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
-        self._is_watched = writer is None  # what handlers say
+        self._is_watched = False  # what handlers say, or are given
 
     @property
     def connection(self) -> Connection:
@@ -352,8 +352,8 @@ class SqlTransaction(ReceiptStatements, Tries):
 
     @contextmanager
     def tx(self, *, is_async: bool) -> Iterator[Any]:
-        if not self._is_watched and self._writer is not None:
-            self._writer.watch(self._connection)
+        if not self._is_watched:
+            (give if self._writer is None else self._writer.watch)(self._connection)
             self._is_watched = True
         self._info.update({HANDLING: self._connection, HANDLED: True})
         self._info.pop(FAILED_WITHIN, None)
