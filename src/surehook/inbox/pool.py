@@ -222,8 +222,8 @@ class WorkerPool(ABC, Generic[M]):
         late = None if error is None else call.run
         return Takeover(worker.in_progress, worker.asleep.copy(), late, error)
 
-    def _releasing(self, takeovers: list[Takeover]) -> Script[None]:
-        for takeover in takeovers:
-            worker = self._make(takeover)
-            worker.stop()
-            yield from worker.until_stopped()
+    def _releasing(self, takeover: Takeover) -> Script[None]:
+        """Give back what a worker left: by itself, since it may wait for a row that a statement in the server still has."""
+        worker = self._make(takeover)
+        worker.stop()
+        yield from worker.until_stopped()

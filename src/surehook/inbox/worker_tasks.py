@@ -100,6 +100,8 @@ class WorkerTasks(WorkerPool[TaskMember]):
                     "%s goes on although it was cancelled: asyncio.run, or who else ends the loop, waits for it. Let it raise "
                     "CancelledError, if it is not SQLite that waits for another process", call.handler.name,
                 )  # fmt: skip
-        releasing = asyncio.ensure_future(effects.run_async(self._releasing(takeovers)))
-        yield asyncio.wait({releasing}, timeout=RELEASE_S)
-        releasing.cancel()
+        releasing = {asyncio.ensure_future(effects.run_async(self._releasing(one))) for one in takeovers}
+        if releasing:
+            yield asyncio.wait(releasing, timeout=RELEASE_S)
+        for one in releasing:
+            one.cancel()

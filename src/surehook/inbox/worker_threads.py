@@ -106,9 +106,10 @@ class WorkerThreads(WorkerPool[ThreadMember]):
             if not member.is_done:
                 log.error("%s was left behind, waiting for its database or a sender", member.thread.name)
                 self._cut(member.caller)
+        released = list[Future[None]]()
         try:
-            _, released = self._thread(self._releasing(takeovers), "surehook-inbox-release")
+            for takeover in takeovers:
+                released.append(self._thread(self._releasing(takeover), "surehook-inbox-release")[1])
         except RuntimeError as error:
-            log.error("nothing was given back, and what was claimed waits for its lease: %s", error)
-            return
-        yield wait([released], timeout=RELEASE_S)
+            log.error("not all is given back, and what was claimed waits for its lease: %s", error)
+        yield wait(released, timeout=RELEASE_S)
