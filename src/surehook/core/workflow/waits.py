@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from surehook.core.workflow.placing import Placing
 from surehook.core.workflow.rules import judge
@@ -21,13 +21,21 @@ class QueueWaits(Placing):
     def _first_to_lapse(self) -> Waiting | None:
         if self.order.wait_s is None or self.draft.stopped is not None:
             return None
-        return min(self.draft.waiting, key=self._deadline, default=None)
+        noted = self._noted()  # once: there are few, and up to `count` that wait
+        if not (noted or self.draft.retried):
+            return min(self.draft.waiting, key=lambda one: one.since, default=None)
+        return min(self.draft.waiting, key=lambda one: self._deadline(one, noted), default=None)
 
-    def _deadline(self, waiting: Waiting) -> int:
+    def _noted(self) -> list[Waiting]:
+        """Those of which it is noted until when they wait at least."""
+        return [one for one in self.draft.waiting if one.until]
+
+    def _deadline(self, waiting: Waiting, noted: Iterable[Waiting] | None = None) -> int:
         """The end of a wait: also what is tried again by itself is waited for, since it left; and what those wait for that would
         have their turn with it."""
         own = waiting.since + self._wait_ms()
-        until = (one.until for one in self.draft.waiting if one.until and _goes_with(one, waiting))
+        noted = self._noted() if noted is None else noted
+        until = (one.until for one in noted if _goes_with(one, waiting))
         return max((own, *until, *(self._missing_at(one) for one in self._before(waiting))))
 
     def _missing_at(self, one: Retried) -> int:
