@@ -33,7 +33,8 @@ class QueueBounds(QueueWaits):
             draft.waiting.remove(last)
             self._hand_back(last, None, has_stood=True)
         if was is not None and was.released:
-            waiting = structs.replace(waiting, until=self._held_until(waiting, was))
+            until = min(self._held_until(waiting, was), self.now + self._wait_ms())
+            waiting = structs.replace(waiting, until=until)
         missing = self._missing(waiting.event)
         step = self._say(waiting.event, "early", *self._why_early(waiting.event), waits_for=missing)
         draft.keep(waiting)

@@ -73,11 +73,12 @@ class Turn(QueueBounds):
 
     def _lapse(self, until: int) -> None:
         """Apply the table's rule to every wait that is over by then, the earliest first."""
-        while (first := self._first_to_lapse()) is not None and self._deadline(first) <= until:
+        while (first := self._first_to_lapse()) is not None and first[0] <= until:
+            waiting = first[1]
             if self.order.skips:
-                self._pass_over(first, self._waited(first))
+                self._pass_over(waiting, self._waited(waiting))
             else:
-                self._refuse(first)
+                self._refuse(waiting)
             self._go_on()
 
     def release(self, word: OperatorCommand) -> None:

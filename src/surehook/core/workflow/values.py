@@ -94,7 +94,7 @@ class Waiting(Struct, frozen=True, omit_defaults=True):
     """An event that came early.
 
     since   when it was first handed in (Unix milliseconds)
-    until   its wait was ended once, and it waits for what was tried again just then: at least until then
+    until   its wait was ended once, and it waits for what was tried again just then: until then, as long as anything is
     """
 
     event: Arrival

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from surehook.core.workflow.placing import Placing
 from surehook.core.workflow.rules import judge
@@ -18,25 +18,25 @@ class QueueWaits(Placing):
     def _missing(self, event: Arrival) -> int | None:
         return None if event.sequence is None or self.draft.stopped is not None else self.draft.next
 
-    def _first_to_lapse(self) -> Waiting | None:
+    def _first_to_lapse(self) -> tuple[int, Waiting] | None:
+        """The wait that ends first, with the instant."""
         if self.order.wait_s is None or self.draft.stopped is not None:
             return None
-        noted = self._noted()  # once: there are few, and up to `count` that wait
-        if not (noted or self.draft.retried):
-            return min(self.draft.waiting, key=lambda one: one.since, default=None)
-        return min(self.draft.waiting, key=lambda one: self._deadline(one, noted), default=None)
+        return min(self._deadlines(), key=lambda one: one[0], default=None)
 
-    def _noted(self) -> list[Waiting]:
-        """Those of which it is noted until when they wait at least."""
-        return [one for one in self.draft.waiting if one.until]
-
-    def _deadline(self, waiting: Waiting, noted: Iterable[Waiting] | None = None) -> int:
-        """The end of a wait: also what is tried again by itself is waited for, since it left; and what those wait for that would
-        have their turn with it."""
-        own = waiting.since + self._wait_ms()
-        noted = self._noted() if noted is None else noted
-        until = (one.until for one in noted if _goes_with(one, waiting))
-        return max((own, *until, *(self._missing_at(one) for one in self._before(waiting))))
+    def _deadlines(self) -> Iterator[tuple[int, Waiting]]:
+        """The end of each wait. Also what is tried again by itself is waited for, since it left; and what those wait for that
+        would have their turn with it, as they have lower numbers. Beside others that are tried again, it is not let go once more
+        before it has waited once more."""
+        wait_ms, before = self._wait_ms(), 0
+        for one in self.draft.waiting:  # the lowest number comes first
+            ends = one.since + wait_ms
+            if self.draft.retried:
+                held = max(one.until, *(self._missing_at(other) for other in self._before(one)), 0)
+                if one.event.sequence is not None:
+                    before = held = max(before, held)
+                ends = max(ends, held)
+            yield ends, one
 
     def _missing_at(self, one: Retried) -> int:
         """The instant from which nobody waits for it any more."""
@@ -95,9 +95,9 @@ class QueueWaits(Placing):
         if self.draft.words:
             return self.draft.words[0].at
         if self.order.mode == "free" and self.draft.waiting:  # the table was changed since
-            return self._deadline(self.draft.waiting[0])
+            return next(self._deadlines())[0]
         first = self._first_to_lapse()
-        return None if first is None else self._deadline(first)
+        return None if first is None else first[0]
 
     def _refuse(self, waiting: Waiting) -> None:
         self.draft.waiting.remove(waiting)
@@ -145,9 +145,3 @@ class QueueWaits(Placing):
         self.draft.retried = [
             one for one in self.draft.retried if not first <= (one.event.sequence or 0) <= last
         ]
-
-
-def _goes_with(one: Waiting, other: Waiting) -> bool:
-    """Tell whether one has its turn as the wait of the other ends: it is that, or has a lower number."""
-    number, others = one.event.sequence, other.event.sequence
-    return one is other or (number is not None and others is not None and number < others)
