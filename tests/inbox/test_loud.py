@@ -37,14 +37,15 @@ def told(caplog) -> Any:
 
 def test_a_failed_attempt_is_a_warning_and_the_last_one_an_error(houses, told, caplog):
     house = houses(backoff=TWICE)
-    house.on(lambda event: 1 / 0)
+    house.on(lambda event: 1 / 0, name="shop.done")
     house.receive("evt_1")
     house.work()
     (level, said), ref = told()[0], house.events()[0].ref
     assert level == "WARNING"
     first = said.splitlines()[0]
     assert first == (
-        f"{ref} document.signed of partner: attempt 1 failed (handler_failed), again at 2025-11-24T16:00:10.000Z"
+        f"{ref} document.signed of partner: attempt 1 failed (handler_failed), again at 2025-11-24T16:00:10.000Z; "
+        "shop.done: ZeroDivisionError: division by zero"
     )
     assert "Traceback" in said and said.endswith("ZeroDivisionError: division by zero")
     assert caplog.records[0].__dict__["event_id"] == "evt_1", "for those who log JSON"

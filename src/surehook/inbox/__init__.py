@@ -41,6 +41,7 @@ lease cannot commit.
     receipt_trouble.py  receipts that are not taken  changed_tables.py      documents decided on by another table
     standing_documents.py  documents while a batch is processed            trying.py  chores beside a transaction's work
     trouble.py       the database away               log_limits.py         log lines that come once in a while
+    failures.py      failed attempts in the log      tracebacks.py         what is shown of their tracebacks
     queue/           a broker in front of the table  sql/                  the tables
     rules.py, hints.py, asgi.py, wsgi.py, sources/, django/, testing/
 

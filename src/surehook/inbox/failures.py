@@ -20,6 +20,7 @@ from surehook.ports.inbox_runs import Run
 
 log = logging.getLogger("surehook.inbox")
 
+WHAT_CHARS = 200  # of an error, in the first line of its failure; the traceback has the rest
 LINES_S = 10  # a second: a handler that fails for every event would fill a disk
 # Put off, and no failure of the event's own.
 SAID = frozenset({"later", "line_full", "turn_came", "undo_failed"})
@@ -73,20 +74,20 @@ class Failures:
     def report(self, run: Run, ended: Settlement) -> None:
         """Log one run and call the hooks, if it failed."""
         if ended.state == "dead" or (ended.state == "accepted" and ended.error_code not in SAID):
-            self._tell(_failure(run, ended))
+            self._tell(_failure(run, ended), _what(ended))
 
     def not_undone(self, run: Run, ended: Settlement) -> None:
         """Log that a move could not be undone; its document waits for that."""
-        self._tell(_failure(run, ended))
+        self._tell(_failure(run, ended), _what(ended))
 
-    def _tell(self, one: Failure) -> None:
+    def _tell(self, one: Failure, what: str) -> None:
         given_up = one.again_at is None
         left_out = self._lines.may()
         if left_out is not None:
             shown = structs.replace(one, error=log_text(one.error))
             log.log(
                 logging.ERROR if given_up else logging.WARNING,
-                "%s %s of %s: attempt %d failed (%s), %s%s\n%s",
+                "%s %s of %s: attempt %d failed (%s), %s%s%s%s",
                 one.ref,
                 quoted(one.type or "an event without a type"),
                 one.source,
@@ -96,11 +97,24 @@ class Failures:
                 if given_up
                 else f"again at {one.again_at}",
                 f"; {left_out} failures before it were not written" if left_out else "",
-                shown.error,
+                f"; {what}" if what else "",
+                # A sentence without a traceback is not said twice.
+                f"\n{shown.error}" if shown.error and not what.endswith(shown.error) else "",
                 extra={name: getattr(shown, name) for name in Failure.__struct_fields__},
             )
         for hook in (*self._hooks, *(self._dead if given_up else ())):
             call_hook(hook, one, "a hook")
+
+
+def _what(ended: Settlement) -> str:
+    """Name the handler that failed, or all where nobody knows which, and say the first line of its error."""
+    if (tried := ended.tried) is None:
+        return ended.handler or ""
+    message = tried.message or ""
+    lines = message.strip().splitlines() or [""]
+    said = lines[0] if len(lines[0]) <= WHAT_CHARS else f"{lines[0][:WHAT_CHARS]}…"
+    handler = tried.handler if tried.handler is None or not message.startswith(tried.handler) else None
+    return ": ".join(one for one in (handler, tried.name, log_text(said)) if one)
 
 
 def _failure(run: Run, ended: Settlement) -> Failure:

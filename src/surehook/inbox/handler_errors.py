@@ -14,10 +14,11 @@ import asyncio
 import logging
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from surehook.core.errors import causes
+from surehook.inbox import tracebacks
 from surehook.inbox.sql.handler_commits import HandlerCommits
 from surehook.inbox.sql.open_transactions import AsksWithin
 from surehook.ports.inbox import LostLease, StoreError
@@ -91,10 +92,10 @@ def words(error: BaseException) -> str:
         return "it cannot say what it is"
 
 
-def told(error: BaseException) -> str:
-    """Write an error with its traceback, or with as much of it as can be written."""
+def told(error: BaseException, functions: Collection[Callable[..., object]]) -> str:
+    """Write an error of these handlers with its traceback (tracebacks.py), or with as much of it as can be written."""
     try:
-        return "".join(traceback.format_exception(error))
+        return tracebacks.written(error, tracebacks.packages(functions))
     except KeyboardInterrupt:
         raise
     except BaseException as failure:

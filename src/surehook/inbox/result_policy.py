@@ -132,7 +132,8 @@ class ResultPolicy:
                 hints.add(raised, handler=named(handlers)[0])
         if isinstance(error, HandlerError):
             code = "handler_failed"
-        return self.failed(run, code, told(raised), handlers=handlers, raised=raised)
+        said = told(raised, [one.function for one in handlers])
+        return self.failed(run, code, said, handlers=handlers, raised=raised)
 
     def failed(
         self,
@@ -149,7 +150,7 @@ class ResultPolicy:
             run, "dead" if wait is None else "accepted", code=code, error=error, handlers=handlers
         )
         due_at = None if wait is None else self.now() + wait
-        return structs.replace(ended, due_at=due_at, tried=self._tried(run, ended, raised))
+        return structs.replace(ended, due_at=due_at, tried=self.history(run, ended, raised))
 
     def _backoff(self, raised: BaseException | None, handlers: Sequence[Handler]) -> Backoff:
         """Choose the backoff of the handler that failed; where nobody knows which it was, of the first that has one."""
@@ -169,14 +170,14 @@ class ResultPolicy:
     ) -> Settlement:
         """Give a run up at once, whatever attempts are left."""
         ended = self.end(run, "dead", code=code, error=error, handlers=handlers)
-        return structs.replace(ended, tried=self._tried(run, ended, raised))
+        return structs.replace(ended, tried=self.history(run, ended, raised))
 
     def exhausted(self, run: Run) -> Settlement:
         """Give a run up: its last attempts ended with their processes."""
         ended = self.end(run, "dead", code="attempts_exhausted")
-        return structs.replace(ended, tried=self._tried(run, ended, None))
+        return structs.replace(ended, tried=self.history(run, ended, None))
 
-    def _tried(self, run: Run, ended: Settlement, raised: BaseException | None) -> Try:
+    def history(self, run: Run, ended: Settlement, raised: BaseException | None) -> Try:
         """Describe the attempt, for its event's history."""
         failing = _failing(raised)
         return Try(

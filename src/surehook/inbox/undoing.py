@@ -89,5 +89,9 @@ class Undoing:
     def later(self, ends: ResultPolicy, run: Run, error: Exception, wait_ms: int) -> Settlement:
         """Say what failed, and when it is tried again."""
         hearing = self.handlers.fitting(run.source, run.type)
-        ended = ends.end(run, "accepted", code=UNDO_FAILED, error=told(bare(error)), handlers=hearing)
-        return structs.replace(ended, due_at=ends.now() + wait_ms)
+        raised = bare(error)
+        said = told(raised, [one.function for one in hearing])
+        ended = ends.end(run, "accepted", code=UNDO_FAILED, error=said, handlers=hearing)
+        # For the log: it is no attempt of the event's own, and none of its rows.
+        tried = ends.history(run, ended, raised)
+        return structs.replace(ended, due_at=ends.now() + wait_ms, tried=tried)
