@@ -264,3 +264,38 @@ def test_one_that_ended_the_transaction_before_is_dead_at_once(made, database, k
     house.work()
     assert orders(house) == ["new"]
     assert [(one.state, one.code) for one in house.events()] == [("dead", "handler_commits")]
+
+
+async def flushes(tx):
+    with suppress(IntegrityError):
+        await writes(tx, "old")
+
+
+async def executes(tx):
+    with suppress(IntegrityError):
+        await tx.execute(text("insert into orders values ('old')"))
+
+
+async def flushes_and_goes_on(tx):
+    await flushes(tx)
+    await tx.execute(text("select 1"))
+
+
+@pytest.mark.parametrize("does", [flushes, executes, flushes_and_goes_on], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_an_error_that_was_caught_without_a_savepoint_names_the_handler_and_the_next_step(
+    made, kind, does, caplog
+):
+    house = made("postgresql", kind)
+    defined(house, "document.*", does)
+    house.receive("evt_1")
+    house.work()
+    (one,) = house.events()
+    assert (one.state, house.effects()) == ("accepted", [])
+    assert "PendingRollbackError" in (one.error or "")
+    assert "hint: " in (one.error or "") and "before this one has failed, and that was caught" in (
+        one.error or ""
+    )
+    assert "Put tx.begin_nested() around what may fail" in (one.error or "")
+    assert "PendingRollbackError" in caplog.text.splitlines()[0]
+    assert one.handler is not None and f"; {one.handler}: " in caplog.text.splitlines()[0]

@@ -31,6 +31,11 @@ def hint(error: BaseException) -> str | None:
             "a statement before this one has failed, and that was caught: PostgreSQL takes no other then. Put tx.begin_nested() "
             "(in Django transaction.atomic()) around what may fail"
         )
+    if any(type(one).__name__ == "PendingRollbackError" for one in causes(error)):
+        return (
+            "a statement or a flush before this one has failed, and that was caught: its transaction takes no other then. Put "
+            "tx.begin_nested() around what may fail"
+        )
     if not isinstance(error, AttributeError):
         return None
     if inspect.iscoroutine(error.obj):
