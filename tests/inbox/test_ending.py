@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from surehook.inbox import Backoff, Rules
+from surehook.inbox import Backoff, Ignore, Later, Refuse, Rules
 from surehook.inbox import pool as pool_module
 from surehook.ports.inbox import Contended, StoreError, StoreUnavailable
 from tests.inbox.house import call, known_as_quick, message
@@ -68,6 +68,42 @@ def test_what_a_handler_raises_is_its_failure_whatever_it_is(houses, error):
         (1, type(error).__name__),
         (2, type(error).__name__),
     ]
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (Ignore, "the class Ignore: write `return Ignore(…)`, or raise it"),
+        (Later, "the class Later: write `return Later(…)`, or raise it"),
+        (Refuse, "the class Refuse: write `return Refuse(…)`, or raise it"),
+        (KeyError, "the class KeyError: raise it, or return Later(…), Ignore(…) or Refuse(…)"),
+        (OSError("no"), "an error, OSError: raise it, or return Later(…), Ignore(…) or Refuse(…)"),
+        (SystemExit(1), "an error, SystemExit: raise it, or return Later(…), Ignore(…) or Refuse(…)"),
+    ],
+    ids=str,
+)
+def test_an_error_that_is_returned_fails_the_attempt_and_says_what_to_write(houses, returned, words):
+    house = houses(backoff=Backoff(attempts=1))
+    house.on(lambda event: returned if event.id == "bad" else None, name="shop.done")
+    for event_id in ("evt_1", "bad"):
+        house.receive(event_id)
+    house.work()
+    assert house.states() == {"evt_1": "finalized", "bad": "dead"}
+    assert house.effects() == ["evt_1"]
+    (event,) = house.events(id="bad")
+    (tried,) = house.do(house.inbox.show(event.ref)).tries
+    assert (event.code, tried.error) == ("handler_failed", "ErrorReturned")
+    assert tried.message == f"shop.done has returned {words}"
+
+
+def test_a_class_that_is_raised_is_the_answer(house):
+    def ignores(event):
+        raise Ignore
+
+    house.on(ignores)
+    house.receive("evt_1")
+    house.work()
+    assert house.states() == {"evt_1": "ignored"}
 
 
 class TestThreads:

@@ -15,7 +15,7 @@ from surehook.inbox.deadline import Deadlines, Over
 from surehook.inbox.event import Event
 from surehook.inbox.handler_errors import HandlerError, bare, marked, told, words
 from surehook.inbox.handlers import Handler, HandlerOutcome, Handlers, Ignore, Later, Refuse, named
-from surehook.inbox.results import NotAwaited, Results, check_awaited
+from surehook.inbox.results import NotAwaited, Results, check_awaited, check_no_error
 from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import Settlement, StoreError, Transaction
 from surehook.ports.inbox_runs import Run, State
@@ -273,9 +273,11 @@ def _called(
             if (theirs := marked(error)) is not None:
                 raise theirs from error
             raise
-        check_awaited(handler, result)
-        if isinstance(result, HandlerOutcome):
-            raise result
+        if result is not None:
+            check_awaited(handler, result)
+            check_no_error(handler, result)
+            if isinstance(result, HandlerOutcome):
+                raise result
     return result
 
 

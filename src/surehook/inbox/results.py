@@ -1,8 +1,8 @@
 """Results of handlers: a hash of what they return is kept with the run, and compared when an event is replayed.
 
 What JSON cannot hold (a cursor, a row of an ORM) is counted by the name of its type, and told once for each handler: an event
-must not fail for a value that nobody asked for, as `lambda event, tx: tx.execute(…)` gives one. Only what nobody has waited
-for is a failure: then the work was not done.
+must not fail for a value that nobody asked for, as `lambda event, tx: tx.execute(…)` gives one. What nobody has waited for is a
+failure, as the work was not done then, and so is an error in the place of a result: its author means that it was not done.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from collections.abc import Sequence
 import msgspec
 
 from surehook.core.errors import SurehookError
-from surehook.inbox.handlers import Handler
+from surehook.inbox.handlers import Handler, HandlerOutcome
 
 log = logging.getLogger("surehook.inbox")
 
 # Of the usual result, nothing: it is hashed once for each event.
 _NOTHING = msgspec.json.encode([None])
 _SHA256_OF_NOTHING = hashlib.sha256(_NOTHING).digest()
+_RAISE = "raise it, or return Later(…), Ignore(…) or Refuse(…)"
 
 
 class NotAwaited(SurehookError):
@@ -38,6 +39,10 @@ class NotAwaited(SurehookError):
         )
 
 
+class ErrorReturned(SurehookError):
+    """A handler has returned an error, or the class of an answer, by which it would have been done."""
+
+
 def check_awaited(handler: Handler, result: object) -> None:
     """Check a handler's result. Raises NotAwaited."""
     if result is not None and inspect.isawaitable(result):
@@ -46,6 +51,18 @@ def check_awaited(handler: Handler, result: object) -> None:
         raise NotAwaited(
             f"{handler.name} has returned a {type(result).__name__} that nobody awaits: make it `async def`, and await it there"
         )
+
+
+def check_no_error(handler: Handler, result: object) -> None:
+    """Check that a handler has not returned what is to be raised. Raises ErrorReturned."""
+    if isinstance(result, type) and issubclass(result, BaseException):
+        if issubclass(result, HandlerOutcome):
+            raise ErrorReturned(
+                f"{handler.name} has returned the class {result.__name__}: write `return {result.__name__}(…)`, or raise it"
+            )
+        raise ErrorReturned(f"{handler.name} has returned the class {result.__name__}: {_RAISE}")
+    if isinstance(result, BaseException) and not isinstance(result, HandlerOutcome):
+        raise ErrorReturned(f"{handler.name} has returned an error, {type(result).__name__}: {_RAISE}")
 
 
 class Results:
