@@ -98,7 +98,39 @@ def test_who_asked_hears_of_the_dead_after_the_commit(houses, told):
     house.work()
     assert heard == [("evt_1", 2, "handler_failed")]
     assert house.states() == {"evt_1": "dead"}
-    assert told()[-1][1] == "a hook of the inbox failed; it goes on"
+    here = "tests.inbox.test_loud.test_who_asked_hears_of_the_dead_after_the_commit.<locals>.tell"
+    assert told()[-1][1] == f"a hook of the inbox failed, {here}; it goes on"
+
+
+class Telling:
+    def __call__(self, one):
+        raise ValueError("cannot be told")
+
+
+@pytest.mark.parametrize("asks", ["observe", "on_dead"])
+def test_hooks_that_fail_are_told_once_a_minute_each_and_how_often(houses, told, asks):
+    house = houses(backoff=Backoff(attempts=1))
+    first, second, calls = Telling(), Telling(), []
+    for hook in (first, second, calls.append):
+        getattr(house.inbox, asks)(hook)
+    house.on(lambda event: 1 / 0)
+    for n in range(9):
+        house.receive(f"evt_{n}")
+    house.work()
+    assert len(calls) == 9, "others go on"
+
+    def failed():
+        return [said for _, said in told() if "of the inbox failed" in said]
+
+    assert [said.partition("failed, ")[2] for said in failed()] == [
+        "tests.inbox.test_loud.Telling; it goes on"
+    ] * 2
+    house.clock.passes(61)
+    house.receive("evt_99")
+    house.work()
+    assert [said.partition("it goes on")[2] for said in failed()[2:]] == [
+        " (8 failures of it before this one were not written)"
+    ] * 2
 
 
 def test_a_sender_s_words_cannot_make_a_line_of_the_log(house, told):

@@ -83,7 +83,7 @@ class Definitions:
         rules = checked(rules)
         self.handlers = Handlers(rules, may_wait=may_wait)
         self.watch = Watch()
-        self.transitions = Transitions()
+        self.transitions = Transitions(self.clock.boot)
         self._collector: Collector | None = None
         self._looked = -DEPTH_MS  # when a worker last looked at depth, Unix milliseconds
         undoing = Undoing(Handlers(rules, may_wait=may_wait))

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from surehook.core import ids, instants
 from surehook.inbox.event import PREFIX
-from surehook.inbox.handler_errors import call_hook
+from surehook.inbox.handler_errors import HookCalls
 from surehook.inbox.log_limits import LinesPerSecond, log_text
 from surehook.inbox.quoting import quoted
 from surehook.ports.inbox import Settlement
@@ -60,6 +60,7 @@ class Failures:
 
     def __init__(self, boot: Callable[[], float]) -> None:
         self._lines = LinesPerSecond(boot, LINES_S)
+        self._calls = HookCalls(boot)
         self._hooks: list[Hook] = []
         self._dead: list[Hook] = []
 
@@ -103,7 +104,7 @@ class Failures:
                 extra={name: getattr(shown, name) for name in Failure.__struct_fields__},
             )
         for hook in (*self._hooks, *(self._dead if given_up else ())):
-            call_hook(hook, one, "a hook")
+            self._calls.call(hook, one, "a hook")
 
 
 def _what(ended: Settlement) -> str:

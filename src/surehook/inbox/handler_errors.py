@@ -11,14 +11,17 @@ transaction ends, asks whether it was told to end itself (worker_task.py), and t
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from surehook.core.errors import causes
 from surehook.inbox import tracebacks
+from surehook.inbox.log_limits import OncePer
 from surehook.inbox.sql.handler_commits import HandlerCommits
 from surehook.inbox.sql.open_transactions import AsksWithin
 from surehook.ports.inbox import LostLease, StoreError
@@ -26,6 +29,7 @@ from surehook.ports.inbox import LostLease, StoreError
 T = TypeVar("T")
 log = logging.getLogger("surehook.inbox")
 
+FAILURE_S = 60.0  # between two lines about the same hook
 # Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.
 _OWN = (AsksWithin, HandlerCommits, LostLease)
 
@@ -72,14 +76,35 @@ def uncancelled(error: asyncio.CancelledError) -> HandlerError:
     return HandlerError(error)
 
 
-def call_hook(hook: Callable[[T], object], told: T, what: str) -> None:
-    """Call an application's hook. If it fails, by whatever it raises, that is logged, and others go on."""
-    try:
-        hook(told)
-    except BaseException as error:
-        if not isinstance(error, Exception) and _ends_the_worker(error):
-            raise
-        log.exception("%s of the inbox failed; it goes on", what)
+class HookCalls:
+    """Calls of an application's hooks. One that fails, by whatever it raises, is logged, and others go on: once a minute for
+    each hook, as one that fails does so for every event. `boot` counts seconds."""
+
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._once = OncePer(boot, FAILURE_S)
+        self._left_out: Counter[int] = Counter()
+
+    def call(self, hook: Callable[[T], object], told: T, what: str) -> None:
+        """Call a hook, which is kept for as long as this: its failures are counted by its identity."""
+        try:
+            hook(told)
+        except BaseException as error:
+            if not isinstance(error, Exception) and _ends_the_worker(error):
+                raise
+            if not self._once.may(id(hook)):
+                self._left_out[id(hook)] += 1
+                return
+            left_out = self._left_out.pop(id(hook), 0)
+            log.exception(
+                "%s of the inbox failed, %s; it goes on%s", what, name_of(hook),
+                f" ({left_out} failures of it before this one were not written)" if left_out else "",
+            )  # fmt: skip
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Name a function of an application's, or an object that is called, by where it is defined."""
+    named = function if inspect.isroutine(function) or isinstance(function, type) else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def words(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from surehook.core import ids
 from surehook.inbox.batch_results import BatchResult
 from surehook.inbox.event import PREFIX
-from surehook.inbox.handler_errors import call_hook
+from surehook.inbox.handler_errors import HookCalls
 from surehook.inbox.quoting import quoted
 from surehook.ports.inbox import Entry, Settlement, pairs
 from surehook.ports.inbox_runs import Run
@@ -78,7 +78,8 @@ Observer = Callable[[Transition], object]
 class Transitions:
     """The observers of committed transitions. One that fails is logged, and affects nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, boot: Callable[[], float]) -> None:
+        self._calls = HookCalls(boot)
         self._observers: list[Observer] = []
 
     def observe(self, observer: Observer) -> None:
@@ -102,7 +103,7 @@ class Transitions:
             if loud:
                 log.log(level, "%s", line(one), extra=_fields(one))
             for observer in self._observers:
-                call_hook(observer, one, "an observer")
+                self._calls.call(observer, one, "an observer")
 
 
 def line(one: Transition) -> str:
