@@ -83,6 +83,13 @@ def test_a_source_that_is_nowhere_is_named_with_the_nearest(
     ]
 
 
+def test_who_lists_what_failed_is_told_of_the_states(surehook: Run, waiting) -> None:
+    ran = surehook("inbox", "events", PLACE, "--state", "failed")
+    assert (ran.code, ran.out) == (2, "")
+    assert "`dead` has failed and is given up" in ran.err and "finalized'" not in ran.err
+    assert "did you mean 'dead'?" in surehook("inbox", "events", PLACE, "--state", "deed").err
+
+
 def test_a_source_that_an_inbox_defines_may_have_nothing_that_fits(surehook: Run, waiting) -> None:
     ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
     assert (ran.code, ran.err) == (0, "no event matches\n")

@@ -406,6 +406,8 @@ MISTAKES = [
     # -- looks, and the command line
     Mistake("misspelt a filter", lambda s: raised(lambda: s.inbox().events(sorce="partner")), "sorce", "mean 'source'"),
     Mistake("misspelt a state", lambda s: raised(lambda: s.inbox().events(state="deed")), "'deed'", "mean 'dead'"),
+    Mistake("asked for what failed", lambda s: raised(lambda: s.inbox().events(state="failed")), "'failed'", "`dead` has failed and is given up, `accepted` waits, also to be tried again; states: accepted, dead, finalized"),
+    Mistake("asked for a state that there is not", lambda s: raised(lambda: s.inbox().events(state="broken")), "'broken'", "states: accepted, dead, finalized"),
     Mistake("misspelt a filter of a replay", lambda s: raised(lambda: s.inbox().replay(reason="r", tpye="a.b")), "tpye", "mean 'type'"),
     Mistake("replayed without saying what", lambda s: raised(lambda: s.inbox().replay(reason="r")), "replay", "source=, type="),
     Mistake("wrote a day for an instant", lambda s: raised(lambda: s.inbox().events(since="yesterday")), "since", "such as 2026-"),

@@ -38,6 +38,7 @@ PORTION = 1_000  # of each kind that retention removes in one transaction: some 
 PARKED = 500  # runs that are looked at in one transaction to be unparked: some milliseconds
 LOOKS = 20_000  # events that are looked at for one page: some tens of milliseconds
 _NAMES = {"id": "event_id", "code": "error_code", "ref": "event"}  # for people, and in `Filter`
+_FAILED = ("failed", "failure", "failing", "error", "errors")  # what people call it: no state has such a name
 
 
 class EventQuery(TypedDict, total=False):
@@ -350,13 +351,20 @@ def _filter(wanted: Mapping[str, Any]) -> Filter:
             hint=meant(unknown[0], EventQuery.__annotations__, "filters"),
         )
     if (state := values.get("state")) is not None and state not in get_args(State):
-        raise SettingsError(
-            "state", f"there is no state {state!r}", hint=meant(str(state), get_args(State), "states")
-        )
+        raise SettingsError("state", f"there is no state {state!r}", hint=_states(str(state)))
     for name in ("since", "until"):
         if isinstance(values.get(name), str):
             values[name] = instants.parse(values[name], field=name)
     return Filter(**values)
+
+
+def _states(word: str) -> str:
+    """The hint for a word that is no state."""
+    # By the usual measure `failed` means `finalized`, which is its opposite.
+    hint = meant(word, get_args(State), "states", near_from=0.7)
+    if word.lower() not in _FAILED:
+        return hint
+    return f"`dead` has failed and is given up, `accepted` waits, also to be tried again; {hint}"
 
 
 def _event(ref: str, parameter: str = "ref") -> bytes:
