@@ -90,6 +90,23 @@ def test_who_lists_what_failed_is_told_of_the_states(surehook: Run, waiting) -> 
     assert "did you mean 'dead'?" in surehook("inbox", "events", PLACE, "--state", "deed").err
 
 
+def test_a_replay_of_everything_is_refused_with_the_options_that_say_what(surehook: Run, waiting) -> None:
+    ran = surehook("inbox", "replay", PLACE, "--reason", "again")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[1] == "hint:  --source, --type, --state, …"
+
+
+@pytest.mark.parametrize("command", ["show", "finalize"])
+def test_the_sender_s_id_is_told_from_a_reference_by_the_command_that_finds_it(
+    surehook: Run, waiting, command: str
+) -> None:
+    ran = surehook("inbox", command, PLACE, "e1")
+    assert ran.code != 0 and ran.out == ""
+    assert ran.err.splitlines()[1] == (
+        f"hint:  its `ref`, such as inb_01ka…; `surehook inbox events {PLACE} --id …` finds it by the sender's id"
+    )
+
+
 def test_a_source_that_an_inbox_defines_may_have_nothing_that_fits(surehook: Run, waiting) -> None:
     ran = surehook("inbox", "events", PLACE, "--source", "partner", "--state", "dead")
     assert (ran.code, ran.err) == (0, "no event matches\n")

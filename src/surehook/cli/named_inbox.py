@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from surehook.cli.output import note
-from surehook.core.errors import SettingsError
+from surehook.core.errors import Problem, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,8 +38,27 @@ def ask(
         )
     from surehook.inbox.sql.stores import translated
 
-    with translated():
-        return asked(found, question)
+    try:
+        with translated():
+            return asked(found, question)
+    except (Problem, SettingsError) as error:
+        error.hint = _in_options(error.hint, place)
+        raise
+
+
+# Options and commands in place of the calls that the inbox's hints name.
+_OPTIONS = {
+    "source=, type=, state=, …": "--source, --type, --state, …",
+    "event.ref, such": "its `ref`, such",
+    "events(id=…)": "`surehook inbox events {place} --id …`",
+}
+
+
+def _in_options(hint: str | None, place: str) -> str | None:
+    if hint is not None:
+        for call, option in _OPTIONS.items():
+            hint = hint.replace(call, option.format(place=place))
+    return hint
 
 
 def check_source(place: str, name: str | None) -> None:
