@@ -18,9 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(params=["mariadb-sync"])
 def house(ground_of, runner):
-    house = House(
-        "sync", ground_of("mariadb", "sync")[1], runner, rules=Rules(stop_s=0.1, batch=1)
-    ).prepare()
+    house = House("sync", ground_of("mariadb", "sync")[1], runner, rules=Rules(stop_s=0.1, batch=1)).prepare()
     house.sql("create table cache (id int)")
     house.sql("insert into cache values (1)")
     yield house

@@ -16,6 +16,12 @@ from tests.inbox.house import House
 from tests.inbox.test_hanging import until
 
 INSERT = text("insert into effects (event_id) values (:id)")
+SESSION = [
+    "set session transaction read only",
+    "set\tsession transaction read only",
+    "/* for reports */ set session transaction read only",
+    "use information_schema",
+]
 SETTINGS = {
     "a setting": "pragma query_only=on",
     "a temporary table": "create temporary table effects (event_id text)",
@@ -142,7 +148,7 @@ def later_ones_are_handled(house):
     assert house.inbox.store.engine.pool.checkedout() == 0
 
 
-@pytest.mark.parametrize("statement", ["set session transaction read only", "use information_schema"])
+@pytest.mark.parametrize("statement", SESSION)
 @pytest.mark.parametrize(
     "on_server", [("mariadb", "sync"), ("mariadb", "async")], ids="-".join, indirect=True
 )
@@ -171,6 +177,24 @@ def test_how_a_driver_was_told_to_give_rows_is_gone_with_the_transaction(on_serv
             own.row_factory = dict_row
         else:
             own.cursorclass = DictCursor
+
+    on(on_server, blocking, blocking)
+    later_ones_are_handled(on_server)
+
+
+@pytest.mark.parametrize(
+    "on_server", [("postgresql", "sync"), ("mariadb", "sync")], ids="-".join, indirect=True
+)
+def test_so_it_is_where_the_handler_closes_its_connection(on_server):
+    """It went back to the pool with that, and the worker had it next."""
+
+    def blocking(event, tx):
+        own = tx.connection.driver_connection
+        if hasattr(own, "row_factory"):
+            own.row_factory = dict_row
+        else:
+            own.cursorclass = DictCursor
+        tx.close()
 
     on(on_server, blocking, blocking)
     later_ones_are_handled(on_server)

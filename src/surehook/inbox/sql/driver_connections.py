@@ -65,6 +65,11 @@ class GivenConnection(Connection):
         """Notes on the pool's connection: whoever reads them sets nothing."""
         return pooled(self).info
 
+    def close(self) -> None:
+        """Close it for good where that is due: a handler that does so itself would give it back to the pool."""
+        drop_left(self)
+        super().close()
+
 
 def give(connection: Connection) -> None:
     """Note from now on whether handlers are given the driver's own connection, as long as this object lives: one transaction."""

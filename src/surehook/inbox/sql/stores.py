@@ -48,7 +48,13 @@ T = TypeVar("T")
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _OURS = "surehook_inbox"
-_OF_THE_SESSION = ("set ", "use ")  # of MySQL and MariaDB
+_OF_THE_SESSION = (
+    "set",
+    "use",
+    "/*",
+    "--",
+    "#",
+)  # of MySQL and MariaDB; what a comment hides may be one of them
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
@@ -375,7 +381,7 @@ def _guard(engine: Engine) -> None:
             connection.info[FAILED_WITHIN] = True
 
     def sets(connection: Connection, _: object, statement: str, *rest: object) -> None:
-        if statement.lstrip()[:4].lower() in _OF_THE_SESSION and _is_handling(connection):
+        if statement.lstrip()[:3].lower().startswith(_OF_THE_SESSION) and _is_handling(connection):
             connection.info[driver_connections.LEFT] = True
 
     if engine.dialect.name in ("mysql", "mariadb"):  # they have no settings of a transaction
