@@ -48,13 +48,8 @@ T = TypeVar("T")
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _OURS = "surehook_inbox"
-_OF_THE_SESSION = (
-    "set",
-    "use",
-    "/*",
-    "--",
-    "#",
-)  # of MySQL and MariaDB; what a comment hides may be one of them
+# Of MySQL and MariaDB; what a comment hides may be one of them.
+_OF_THE_SESSION = ("set", "use", "/*", "--", "#")
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
