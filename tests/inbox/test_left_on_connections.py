@@ -137,6 +137,14 @@ def on_server(request, ground_of, runner):
     house.close()
 
 
+def tells_how_to_give_rows(event, tx):
+    own = tx.connection.driver_connection
+    if hasattr(own, "row_factory"):
+        own.row_factory = dict_row
+    else:
+        own.cursorclass = DictCursor
+
+
 def later_ones_are_handled(house):
     """By the one connection of a worker, after the odd one's."""
     house.receive("odd", "odd")
@@ -171,14 +179,7 @@ def test_what_mariadb_was_told_for_the_session_is_gone_with_the_transaction(on_s
 def test_how_a_driver_was_told_to_give_rows_is_gone_with_the_transaction(on_server):
     """Each event after it failed as `commit_failed`."""
 
-    def blocking(event, tx):
-        own = tx.connection.driver_connection
-        if hasattr(own, "row_factory"):
-            own.row_factory = dict_row
-        else:
-            own.cursorclass = DictCursor
-
-    on(on_server, blocking, blocking)
+    on(on_server, tells_how_to_give_rows, tells_how_to_give_rows)
     later_ones_are_handled(on_server)
 
 
@@ -189,11 +190,7 @@ def test_so_it_is_where_the_handler_closes_its_connection(on_server):
     """It went back to the pool with that, and the worker had it next."""
 
     def blocking(event, tx):
-        own = tx.connection.driver_connection
-        if hasattr(own, "row_factory"):
-            own.row_factory = dict_row
-        else:
-            own.cursorclass = DictCursor
+        tells_how_to_give_rows(event, tx)
         tx.close()
 
     on(on_server, blocking, blocking)

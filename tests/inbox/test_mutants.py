@@ -58,7 +58,7 @@ PLANTED = {
         "test_cutting.py::test_a_statement_that_was_let_through_before_the_cut_writes_nothing_after_it",
     ),
     "who looks at what is noted of a connection begins": (
-        "sql/deferred_begin.py", "return pooled(self).info", "return super().info",
+        "sql/driver_connections.py", "return pooled(self).info", "return super().info",
         "test_timeouts.py::test_one_that_waits_for_the_writer_of_sqlite_is_cancelled_where_it_waits",
     ),
     "a statement of SQLite goes on as it is cut": (

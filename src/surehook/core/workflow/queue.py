@@ -73,8 +73,10 @@ class Turn(QueueBounds):
 
     def _lapse(self, until: int) -> None:
         """Apply the table's rule to every wait that is over by then, the earliest first."""
-        while (first := self._first_to_lapse()) is not None and first[0] <= until:
-            waiting = first[1]
+        while (first := self._first_to_lapse()) is not None:
+            ends, waiting = first
+            if ends > until:
+                return
             if self.order.skips:
                 self._pass_over(waiting, self._waited(waiting))
             else:

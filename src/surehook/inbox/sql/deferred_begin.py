@@ -19,26 +19,22 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, event
-from sqlalchemy.pool import NullPool, PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from surehook.inbox.sql import claiming, documenting, interrupting
 from surehook.inbox.sql.driver_connections import (
-    HANDLING,
     AiosqliteConnection,
+    GivenConnection,
     driver,
     in_transaction,
     let_go,
     of_aiosqlite,
-    pooled,
 )
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
-
-if TYPE_CHECKING:
-    from sqlalchemy.sql._typing import _InfoType
 
 T = TypeVar("T")
 
@@ -260,22 +256,13 @@ class AsyncWriter(Writer):
             self.end()
 
 
-class HandlerConnection(Connection):
+class HandlerConnection(GivenConnection):
     """A connection as handlers have it on SQLite: the transaction begins as the driver's own is asked for."""
 
     surehook_writer: Writer
 
-    @property
-    def connection(self) -> PoolProxiedConnection:
-        own = super().connection
-        if own.info.get(HANDLING):
-            self.surehook_writer.gives_driver(self)
-        return own
-
-    @property
-    def info(self) -> _InfoType:
-        """Notes on the pool's connection: whoever reads them, as at an error, says nothing by that."""
-        return pooled(self).info
+    def _gives_driver(self) -> None:
+        self.surehook_writer.gives_driver(self)
 
 
 def _is_old(error: BaseException) -> bool:

@@ -50,20 +50,23 @@ def let_go(connection: Connection) -> None:
 
 
 class GivenConnection(Connection):
-    """A connection to a server as handlers have it: what they set on the driver's own (row factories, codecs) the next ones would
-    have to live with."""
+    """A connection as handlers have it: what they set on the driver's own (row factories, codecs) the next ones would have to
+    live with."""
 
     @property
     def connection(self) -> PoolProxiedConnection:
         own = super().connection
         if own.info.get(HANDLING):
-            own.info[LEFT] = True
+            self._gives_driver()
         return own
 
     @property
     def info(self) -> _InfoType:
-        """Notes on the pool's connection: whoever reads them sets nothing."""
+        """Notes on the pool's connection: whoever reads them, as at an error, sets and says nothing by that."""
         return pooled(self).info
+
+    def _gives_driver(self) -> None:
+        self.info[LEFT] = True
 
     def close(self) -> None:
         """Close it for good where that is due: a handler that does so itself would give it back to the pool."""
