@@ -51,6 +51,12 @@ def hanging(path: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
             1,
             r"ended 4.2 s after the order to stop: .*holds_the_loop is at work on inb_\w+ for \d+ s",
         ),
+        (
+            "shell",
+            1,
+            r"ended 4.2 s after the order to stop: .*waits_for_a_command is at work on inb_\w+ for \d+ s",
+        ),
+        ("signals", 0, r"left behind, to be done anew: .*takes_the_signals_descriptor is at work"),
         ("pooled", 1, r"left behind.*leaves_a_thread(.|\n)*ended 4.2 s after the order to stop"),
         ("thread", 0, r"left behind, to be done anew: .*sleeps is at work on inb_\w+ for \d+ s"),
     ],
@@ -63,6 +69,17 @@ def test_the_command_ends_in_time_whatever_hangs_and_names_it(tmp_path, name, co
         assert process.stderr is not None
         told = process.stderr.read()
     assert re.search(said, told), told
+
+
+@pytest.mark.parametrize("name", ["deaf", "blocks", "signals", "thread"])
+def test_a_second_signal_ends_the_command_at_once(tmp_path, name):
+    """Not asked of `shell`: while `os.system` waits, SIGINT is for its command alone."""
+    with hanging(tmp_path / "inbox.db", "surehook", "inbox", "work", f"{PROGRAM}:{name}") as process:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process.send_signal(number)
+        assert process.wait(timeout=STATED_S) in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+        assert process.stderr is not None
+        assert "after the order to stop" not in process.stderr.read()
 
 
 @pytest.mark.parametrize("name", ["deaf", "pooled", "thread"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
@@ -16,6 +14,7 @@ from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.inbox.async_inbox import AsyncInbox
 from surehook.inbox.inbox import Inbox
+from surehook.inbox.stop_order import StopOrder
 
 T = TypeVar("T")
 
@@ -115,37 +114,3 @@ async def _until_stopped(inbox: AsyncInbox, workers: int, order: StopOrder) -> N
                 await stopped.wait()
     order.ends()
     await inbox.close()
-
-
-class StopOrder:
-    """The order to stop, by a signal. From then on the process has `within_s` seconds: a loop that a handler blocks, or a
-    driver that waits for ever, cannot keep it longer. `under_way()` describes the handlers that are at work then."""
-
-    def __init__(self, within_s: float, under_way: Callable[[], list[str]]) -> None:
-        self._within_s = within_s
-        self._under_way = under_way
-        self.stopped = threading.Event()
-        self.then: Callable[[], object] = lambda: None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._given)
-
-    def _given(self, *_: object) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        self.stopped.set()
-        self.ends()
-        self.then()
-
-    def ends(self) -> None:
-        """End the process in time, whatever still runs."""
-        last = threading.Timer(self._within_s, self._end)
-        last.daemon = True
-        last.start()
-
-    def _end(self) -> None:
-        try:
-            left = "; ".join(self._under_way()) or "something that it left behind still ran"
-            sys.stderr.write(f"ended {self._within_s:g} s after the order to stop: {left}; leases lapse\n")
-            sys.stderr.flush()
-        finally:
-            os._exit(1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -27,7 +28,9 @@ def sleeps(event: Any, tx: Any) -> None:
     threading.Event().wait(LONG_S)
 
 
-deaf, blocks, pooled = (AsyncInbox(f"sqlite:///{PATH}", [partner()], rules=RULES) for _ in range(3))
+deaf, blocks, shell, pooled, signals = (
+    AsyncInbox(f"sqlite:///{PATH}", [partner()], rules=RULES) for _ in range(5)
+)
 thread = Inbox(f"sqlite:///{PATH}", [partner()], rules=RULES)
 thread.on("partner")(sleeps)
 
@@ -51,10 +54,23 @@ async def holds_the_loop(event: Any, tx: Any) -> None:
     sleeps(event, tx)
 
 
+@shell.on("partner")
+async def waits_for_a_command(event: Any, tx: Any) -> None:
+    hangs()
+    os.system("exec cat >/dev/null 2>&1")  # noqa: ASYNC221 - which goes on after a signal, until its input ends
+
+
 @pooled.on("partner")
 async def leaves_a_thread(event: Any, tx: Any) -> None:
     hangs()
     await asyncio.to_thread(threading.Event().wait, LONG_S)
+
+
+@signals.on("partner")
+async def takes_the_signals_descriptor(event: Any, tx: Any) -> None:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, hangs)
+    hangs()
+    await asyncio.sleep(LONG_S)
 
 
 async def embedded(inbox: Any) -> None:
