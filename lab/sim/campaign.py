@@ -27,7 +27,7 @@ from lab.sim.run import TAIL_LINES, Report, Storage, run
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-ENOUGH = 100  # worlds after which every fault should have been met
+ENOUGH = 50  # worlds after which every fault should have been met
 HANDED = 4  # worlds that a process is given at a time
 GARBAGE_EVERY = 50_000  # objects: a world makes them by the thousand, and is gone after a second
 MUST_FIRE = (

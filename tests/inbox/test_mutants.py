@@ -51,7 +51,7 @@ PLANTED = {
     ),
     "the transaction of a handler that hangs is left open": (
         "sql/interrupting.py", "            own.rollback()\n", "",
-        "test_hanging.py::test_a_thread_that_hangs_is_left_behind_and_nothing_of_it_is_kept",
+        "test_cutting.py::test_a_transaction_is_cut_of_which_rows_are_still_to_be_fetched",
     ),
     "who is cut may write on": (
         "sql/interrupting.py", "            own.execute(_NO_MORE)\n", "",
