@@ -21,6 +21,9 @@ SESSION = [
     "set\tsession transaction read only",
     "/* for reports */ set session transaction read only",
     "use information_schema",
+    "execute immediate 'set session transaction read only'",
+    "begin not atomic set session transaction read only; end",
+    "create temporary table effects (nothing int)",
 ]
 SETTINGS = {
     "a setting": "pragma query_only=on",
@@ -171,6 +174,24 @@ def test_what_mariadb_was_told_for_the_session_is_gone_with_the_transaction(on_s
 
     on(on_server, blocking, waiting)
     later_ones_are_handled(on_server)
+
+
+@pytest.mark.parametrize(
+    "on_server", [("mariadb", "sync"), ("mariadb", "async")], ids="-".join, indirect=True
+)
+def test_a_lock_of_mariadb_is_gone_with_the_transaction(on_server):
+    """An idle connection of the pool held it, and everybody who asked for it waited."""
+    takes = text("select get_lock('report', 0)")
+
+    def blocking(event, tx):
+        assert tx.scalar(takes) == 1
+
+    async def waiting(event, tx):
+        assert await tx.scalar(takes) == 1
+
+    on(on_server, blocking, waiting)
+    later_ones_are_handled(on_server)
+    until(lambda: on_server.sql("select is_free_lock('report')") == [(1,)])
 
 
 @pytest.mark.parametrize(

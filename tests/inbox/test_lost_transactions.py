@@ -156,6 +156,7 @@ def test_what_a_handler_sets_for_its_session_is_forgotten_with_its_transaction(h
     shouts = (
         "set statement_timeout = '1s'", "set session characteristics as transaction read only",
         "select pg_advisory_lock(42)", "set search_path = nowhere, public",
+        "create temporary table effects (nothing int)",
     )  # fmt: skip
 
     if kind == "sync":
@@ -183,6 +184,7 @@ def test_what_a_handler_sets_for_its_session_is_forgotten_with_its_transaction(h
         assert asked == [("0", "off")]
     here = "database = (select oid from pg_database where datname = current_database())"  # others have theirs
     assert house.sql(f"select count(*) from pg_locks where locktype = 'advisory' and {here}") == [(0,)]
+    assert house.effects() == [], "it was the temporary table, which has no such column"
     assert house.receive("evt_2").status == 200
 
 

@@ -53,7 +53,7 @@ _LIBPQ = frozenset(
         "sslrootcert",
     ]
 )
-_FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all()"
+_FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP"
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events

@@ -48,8 +48,10 @@ T = TypeVar("T")
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
 _OURS = "surehook_inbox"
-# Of MySQL and MariaDB; what a comment hides may be one of them.
-_OF_THE_SESSION = ("set", "use", "/*", "--", "#")
+# Beginnings of what ends with its transaction on MySQL and MariaDB. All else (SET, USE, CALL, a temporary table, what stands
+# behind a comment) may outlast it, as does a lock of theirs.
+_OF_THE_TRANSACTION = ("ins", "upd", "del", "sel", "rep", "wit", "sav", "rel", "rol")
+_LOCKS = "get_lock"
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
@@ -376,7 +378,8 @@ def _guard(engine: Engine) -> None:
             connection.info[FAILED_WITHIN] = True
 
     def sets(connection: Connection, _: object, statement: str, *rest: object) -> None:
-        if statement.lstrip()[:3].lower().startswith(_OF_THE_SESSION) and _is_handling(connection):
+        said = statement.lower()
+        if (_LOCKS in said or not said.lstrip().startswith(_OF_THE_TRANSACTION)) and _is_handling(connection):
             connection.info[driver_connections.LEFT] = True
 
     if engine.dialect.name in ("mysql", "mariadb"):  # they have no settings of a transaction
