@@ -541,3 +541,18 @@ class TestStopped:
         second = decide(self.STOPS, document, Arrival(id="b", type="story.one", flaw="it has no form"), NOW)
         assert (second.own.verdict, second.document.stopped.id) == ("conflict", "a")
         assert release(self.STOPS, second.document, NOW).document.next == 2
+
+
+def test_one_without_a_number_that_waits_once_more_is_not_let_go_by_the_tables_move():
+    """A number was given up, the table had a move for it, it left, came back to wait for 4, and 2 was due at once: for ever."""
+    world = World(SKIP, {"evt_4": 100})
+    for number in (1, 2, 3):
+        world.come(event(number, False))
+    world.rest(1)
+    assert world.applied == names((1, 2, 3))
+    world.come(event(4))
+    world.come(event(5, False))
+    world.rest(30)
+    world.come(Arrival(id="late_2", type="story.two", sequence=2))
+    world.rest()
+    assert world.document is not None and world.document.waiting == ()

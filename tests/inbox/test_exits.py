@@ -57,6 +57,7 @@ def hanging(path: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
             r"ended 4.2 s after the order to stop: .*waits_for_a_command is at work on inb_\w+ for \d+ s",
         ),
         ("signals", 0, r"left behind, to be done anew: .*takes_the_signals_descriptor is at work"),
+        ("forks", 0, r"left behind, to be done anew: .*ends_a_child is at work"),
         ("pooled", 1, r"left behind.*leaves_a_thread(.|\n)*ended 4.2 s after the order to stop"),
         ("thread", 0, r"left behind, to be done anew: .*sleeps is at work on inb_\w+ for \d+ s"),
     ],
@@ -71,7 +72,7 @@ def test_the_command_ends_in_time_whatever_hangs_and_names_it(tmp_path, name, co
     assert re.search(said, told), told
 
 
-@pytest.mark.parametrize("name", ["deaf", "blocks", "signals", "thread"])
+@pytest.mark.parametrize("name", ["deaf", "blocks", "regex", "signals", "thread"])
 def test_a_second_signal_ends_the_command_at_once(tmp_path, name):
     """Not asked of `shell`: while `os.system` waits, SIGINT is for its command alone."""
     with hanging(tmp_path / "inbox.db", "surehook", "inbox", "work", f"{PROGRAM}:{name}") as process:

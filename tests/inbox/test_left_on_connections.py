@@ -177,6 +177,28 @@ def test_what_mariadb_was_told_for_the_session_is_gone_with_the_transaction(on_s
 
 
 @pytest.mark.parametrize(
+    "on_server", [("postgresql", "sync"), ("postgresql", "async")], ids="-".join, indirect=True
+)
+def test_the_options_of_a_handlers_connection_are_no_others(on_server):
+    """They were those of the inbox's own statements: with psycopg, each attempt failed."""
+    given = []
+
+    def blocking(event, tx):
+        given.append(tx.execution_options(stream_results=True))
+
+    async def waiting(event, tx):
+        given.append(await tx.execution_options(stream_results=True))
+
+    on(on_server, blocking, waiting)
+    later_ones_are_handled(on_server)
+    assert on_server.states()["odd"] == "finalized"
+    assert (
+        "stream_results"
+        not in (given[0] if on_server.kind == "sync" else given[0].sync_connection).get_execution_options()
+    )
+
+
+@pytest.mark.parametrize(
     "on_server", [("mariadb", "sync"), ("mariadb", "async")], ids="-".join, indirect=True
 )
 def test_a_lock_of_mariadb_is_gone_with_the_transaction(on_server):

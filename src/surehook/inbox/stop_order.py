@@ -5,7 +5,9 @@ that goes on with its call after a signal, keeps it from there for as long as it
 the very instant of the signal. What the kernel calls at once is C code of Python, which writes the signal's number to a
 descriptor (`signal.set_wakeup_fd`): a thread reads it. Only code that keeps the interpreter to itself holds up that one.
 
-An application takes the descriptor away with `loop.add_signal_handler`. So the handler, if it is called, writes too.
+An application takes the descriptor away with `loop.add_signal_handler`. So the handler, if it is called, writes too. A second
+signal ends the process wherever it is heard: where C code keeps the interpreter to itself and looks for signals, as a regular
+expression does, no thread can run, but the handler is called.
 """
 
 from __future__ import annotations
@@ -35,14 +37,36 @@ class StopOrder:
         self.stopped = threading.Event()
         # Called in a thread, once it is `stopped`.
         self.then: Callable[[], object] = lambda: None
+        self._was_called = False
+        self._masks: dict[int, set[int | signal.Signals]] = {}  # of threads that fork
+        self._ending = threading.Lock()
         self._heard, self._told = socket.socketpair()
         self._told.setblocking(False)
         for number in ORDERS:
             signal.signal(number, self._handle)
         signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
+        os.register_at_fork(before=self._hold, after_in_parent=self._go_on, after_in_child=self._forget)
         threading.Thread(target=self._listen, name="surehook-signals", daemon=True).start()
 
+    # A process that a handler forks: what it is told is not for us, from its first instant on.
+
+    def _hold(self) -> None:
+        self._masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, ORDERS)
+
+    def _go_on(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.pop(threading.get_ident()))
+
+    def _forget(self) -> None:
+        signal.set_wakeup_fd(-1)
+        for number in ORDERS:
+            if signal.getsignal(number) == self._handle:
+                signal.signal(number, signal.SIG_DFL)
+        self._go_on()
+
     def _handle(self, number: int, _: object) -> None:
+        if self._was_called:
+            os._exit(128 + number)
+        self._was_called = True
         with suppress(OSError):  # full: it was heard
             self._told.send(bytes([number | BY_HANDLER]))
 
@@ -72,6 +96,7 @@ class StopOrder:
         last.start()
 
     def _end(self) -> None:
+        self._ending.acquire()  # for good: it is said once
         try:
             left = "; ".join(self._under_way()) or "something that it left behind still ran"
             sys.stderr.write(f"ended {self._within_s:g} s after the order to stop: {left}; leases lapse\n")

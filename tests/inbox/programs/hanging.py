@@ -9,7 +9,9 @@ DATABASE is the path of a file of SQLite. A line on the output says when a handl
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -28,8 +30,8 @@ def sleeps(event: Any, tx: Any) -> None:
     threading.Event().wait(LONG_S)
 
 
-deaf, blocks, shell, pooled, signals = (
-    AsyncInbox(f"sqlite:///{PATH}", [partner()], rules=RULES) for _ in range(5)
+deaf, blocks, shell, regex, pooled, signals, forks = (
+    AsyncInbox(f"sqlite:///{PATH}", [partner()], rules=RULES) for _ in range(7)
 )
 thread = Inbox(f"sqlite:///{PATH}", [partner()], rules=RULES)
 thread.on("partner")(sleeps)
@@ -58,6 +60,26 @@ async def holds_the_loop(event: Any, tx: Any) -> None:
 async def waits_for_a_command(event: Any, tx: Any) -> None:
     hangs()
     os.system("exec cat >/dev/null 2>&1")  # noqa: ASYNC221 - which goes on after a signal, until its input ends
+
+
+@regex.on("partner")
+async def searches(event: Any, tx: Any) -> None:
+    hangs()
+    re.match("(a+)+$", "a" * 60 + "b")  # no other thread has the interpreter meanwhile
+
+
+@forks.on("partner")
+async def ends_a_child(event: Any, tx: Any) -> None:
+    child = multiprocessing.get_context("fork").Process(target=threading.Event().wait, args=(LONG_S,))
+    child.start()
+    child.terminate()
+    child.join(10)
+    if child.exitcode == -signal.SIGTERM:
+        hangs()
+    else:
+        print("its child goes on", flush=True)
+        child.kill()
+    await asyncio.sleep(LONG_S)
 
 
 @pooled.on("partner")

@@ -300,7 +300,7 @@ class Turn(QueueBounds):
                 return one
             if number is not None and self._is_granted(one.event) and not self._is_held_up(one):
                 return one
-            if number is None and not judge(self.draft, one.event).ahead:
+            if number is None and not judge(self.draft, one.event).ahead and not self._waits_anew(one):
                 return one
         return None
 

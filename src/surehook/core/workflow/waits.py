@@ -72,6 +72,11 @@ class QueueWaits(Placing):
     def _is_held_up(self, waiting: Waiting) -> bool:
         return any(map(self._is_expected, self._before(waiting)))
 
+    def _waits_anew(self, waiting: Waiting) -> bool:
+        """Tell whether it was let go, and waits once more for others that are tried again. With a number it waits for those by
+        that; without one it would leave once more as soon as the table had a move for it, and come back to wait for them."""
+        return waiting.until > self.now and self._is_held_up(waiting)
+
     def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
         """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
         time may still be on its way, which only a call that lets time pass knows. So what that still waited for is waited for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy import Connection
@@ -77,6 +77,22 @@ class GivenConnection(Connection):
 def give(connection: Connection) -> None:
     """Note from now on whether handlers are given the driver's own connection, as long as this object lives: one transaction."""
     connection.__class__ = GivenConnection
+
+
+def lend(connection: Connection, notes: _InfoType) -> Mapping[str, object]:
+    """Note that a handler has it from now on; its options, for `take_back`."""
+    notes.update({HANDLING: connection, HANDLED: True})
+    return connection.get_execution_options()
+
+
+def take_back(connection: Connection, notes: _InfoType, options: Mapping[str, object]) -> None:
+    """Note that the handler has it no more, and drop the options that it gave it (`tx.execution_options`): another schema or
+    cursors of the server would be those of our own statements and of the next handlers."""
+    if connection.get_execution_options() is not options:
+        connection.__dict__["_execution_options"] = options
+    # A handler that closes its connection gives it back to the pool: another one may have it by now.
+    if notes.get(HANDLING) is connection:
+        del notes[HANDLING]
 
 
 def drop_left(connection: Connection) -> None:

@@ -29,7 +29,7 @@ from surehook.inbox.sql import (
 )
 from surehook.inbox.sql.contention import is_contended
 from surehook.inbox.sql.deferred_begin import Writer
-from surehook.inbox.sql.driver_connections import HANDLED, HANDLING, give
+from surehook.inbox.sql.driver_connections import give, lend, take_back
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -355,7 +355,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         if not self._is_watched:
             (give if self._writer is None else self._writer.watch)(self._connection)
             self._is_watched = True
-        self._info.update({HANDLING: self._connection, HANDLED: True})
+        options = lend(self._connection, self._info)
         self._info.pop(FAILED_WITHIN, None)
         try:
             if not self._sessions:
@@ -376,9 +376,7 @@ class SqlTransaction(ReceiptStatements, Tries):
                 self._writer.spoilt()
             raise
         finally:
-            # A handler that closes its connection gives it back to the pool: another one may have it by now.
-            if self._info.get(HANDLING) is self._connection:
-                del self._info[HANDLING]
+            take_back(self._connection, self._info, options)
 
     def _check_work(self, session: Session) -> None:
         """Raises HandlerCommits where a handler has lost its work, and HandlerEndedIt where that stands all the same."""
