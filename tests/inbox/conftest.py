@@ -41,9 +41,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 async def _let_go() -> None:
     """Cancel what is left, as the end of the loop does, and then wait for connections that are on their way back to their pool:
-    cancelled with the loop, or a second time as they give them back, they would be the collector's."""
-    if ending := {task for task in asyncio.all_tasks() if task.cancelling()}:
-        await asyncio.wait(ending, timeout=1)  # one that swallows it goes on
+    cancelled with the loop, they would be the collector's."""
     for _ in range(2):  # who is cancelled gives its connection back in a task of its own
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:

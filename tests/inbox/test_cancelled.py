@@ -18,11 +18,6 @@ from tests.inbox.test_documents import table
 
 INSERT = text("insert into effects (event_id) values (:id)")
 PATIENCE_S = 60
-# Loops end here while connections are made, or are on their way back: two times in three runs of everything one was the
-# collector's, whichever test that met.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The garbage collector is trying to clean up:sqlalchemy.exc.SAWarning"
-)
 
 
 @pytest.fixture(

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from lab.__main__ import run as command
-from lab.sim.campaign import campaign
+from lab.sim.campaign import MUST_FIRE_INBOX, campaign
 from lab.sim.inbox.draw import draw
 from lab.sim.inbox.plan import FAULTS
 from lab.sim.run import run
@@ -24,10 +24,11 @@ def test_a_world_of_both_halves_holds(seed: int):
 
 
 @pytest.mark.slow
-def test_a_campaign_of_both_halves_finds_nothing():
-    """Whether every fault and every rare branch is met, `make sim` tells: that takes fifty worlds and more."""
-    result = campaign(30_000, 40, inbox=True, failures_max=1)
+def test_a_campaign_of_both_halves_finds_nothing_and_meets_every_fault():
+    result = campaign(30_000, 120, inbox=True, failures_max=1)
     assert [f"{report.finding}\n{report.replay}" for report in result.failed] == []
+    assert result.never == ()
+    assert set(MUST_FIRE_INBOX) <= set(result.counts)
 
 
 @pytest.mark.slow

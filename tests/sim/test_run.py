@@ -33,10 +33,11 @@ def test_several_processes_on_one_ledger_hold(seed: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ledger", "first", "seeds"), [("memory", 10_000, 16), ("sqlite", 20_000, 6)])
-def test_a_campaign_finds_nothing(ledger: str, first: int, seeds: int):
+@pytest.mark.parametrize(("ledger", "first", "seeds"), [("memory", 10_000, 40), ("sqlite", 20_000, 10)])
+def test_a_campaign_finds_nothing_and_meets_every_fault(ledger: str, first: int, seeds: int):
     result = campaign(first, seeds, ledger=ledger, failures_max=1)  # type: ignore[arg-type]
     assert [f"{report.finding}\n{report.replay}" for report in result.failed] == []
+    assert result.never == ()
 
 
 @pytest.mark.parametrize(

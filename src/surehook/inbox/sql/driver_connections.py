@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy import Connection
 from sqlalchemy.pool import PoolProxiedConnection
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine.interfaces import _ExecuteOptions
     from sqlalchemy.sql._typing import _InfoType
 
 _PG_IDLE = 0  # PQTRANS_IDLE of libpq
@@ -65,6 +66,11 @@ class GivenConnection(Connection):
         """Notes on the pool's connection: whoever reads them, as at an error, sets and says nothing by that."""
         return pooled(self).info
 
+    def restore(self, options: _ExecuteOptions) -> None:
+        """Drop the options that a handler gave it (`tx.execution_options`): cursors of the server, or another schema, would be
+        those of our own statements and of the next handlers."""
+        self._execution_options = options
+
     def _gives_driver(self) -> None:
         self.info[LEFT] = True
 
@@ -79,17 +85,15 @@ def give(connection: Connection) -> None:
     connection.__class__ = GivenConnection
 
 
-def lend(connection: Connection, notes: _InfoType) -> Mapping[str, object]:
+def lend(connection: Connection, notes: _InfoType) -> _ExecuteOptions:
     """Note that a handler has it from now on; its options, for `take_back`."""
     notes.update({HANDLING: connection, HANDLED: True})
     return connection.get_execution_options()
 
 
-def take_back(connection: Connection, notes: _InfoType, options: Mapping[str, object]) -> None:
-    """Note that the handler has it no more, and drop the options that it gave it (`tx.execution_options`): another schema or
-    cursors of the server would be those of our own statements and of the next handlers."""
-    if connection.get_execution_options() is not options:
-        connection.__dict__["_execution_options"] = options
+def take_back(connection: Connection, notes: _InfoType, options: _ExecuteOptions) -> None:
+    """Note that the handler has it no more."""
+    cast(GivenConnection, connection).restore(options)
     # A handler that closes its connection gives it back to the pool: another one may have it by now.
     if notes.get(HANDLING) is connection:
         del notes[HANDLING]

@@ -377,13 +377,13 @@ def _guard(engine: Engine) -> None:
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True
 
-    def sets(connection: Connection, _: object, statement: str, *rest: object) -> None:
+    def leaves(connection: Connection, _: object, statement: str, *rest: object) -> None:
         said = statement.lower()
         if (_LOCKS in said or not said.lstrip().startswith(_OF_THE_TRANSACTION)) and _is_handling(connection):
             connection.info[driver_connections.LEFT] = True
 
     if engine.dialect.name in ("mysql", "mariadb"):  # they have no settings of a transaction
-        event.listen(engine, "before_cursor_execute", sets)
+        event.listen(engine, "before_cursor_execute", leaves)
     event.listen(engine, "handle_error", failed)
     event.listen(engine, "commit", refuse)
     event.listen(engine, "rollback", refuse)
