@@ -39,7 +39,7 @@ def tolls(kills: list[Kill], sent: Sent, arrivals: Arrivals) -> tuple[list[Toll]
     """Cost of each kill, and the number of repeated requests that no kill explains."""
     ids, _, accepted_at = sent.rows()
     accepted = dict(zip(ids, accepted_at, strict=True))
-    # What the old process sent may be read a moment after the signal; nothing of the new one comes before its start.
+    # What the old process sent is read a moment after the signal, but before the new process is started.
     instants = [kill.started_ns for kill in kills]
     found = [Toll() for _ in kills]
     before: dict[bytes, int] = {}  # delivery -> its latest arrival

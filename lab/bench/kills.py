@@ -59,12 +59,25 @@ def _kill(scene: Stage, dice: random.Random, number: int, of: int) -> Kill:
     time.sleep(dice.uniform(*UPTIME_S))
     in_flight = sum(int(lane["in_flight"]) for lane in scene.api.lanes())
     killed = scene.server.kill()
+    _until_read(scene)
     scene.server.start()
     started = scene.server.started_ns
     ready_s = scene.server.wait_ready()
     _until_sending(scene, started)
     scene.say.tick(f"kill {number + 1} of {of}: ready after {ready_s:.2f} s, {in_flight} were in flight")
     return Kill(killed_ns=killed, started_ns=started, ready_s=ready_s, in_flight=in_flight)
+
+
+def _until_read(scene: Stage) -> None:
+    """Wait for the sink to read what the dead process sent, so that its arrivals stand before the new start.
+
+    A sink that got no CPU meanwhile would read them after it, and their repeats would have no kill to explain them.
+    """
+    until = time.monotonic() + RECOVERY_S
+    while scene.sink.count().connections > 1:
+        if time.monotonic() > until:
+            raise BenchFailed(f"connections of a killed server were open {RECOVERY_S:.0f} s after it")
+        time.sleep(0.01)
 
 
 def _until_sending(scene: Stage, since_ns: int) -> None:

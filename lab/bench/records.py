@@ -91,4 +91,5 @@ class Count(msgspec.Struct, kw_only=True):
     answered: int
     duplicated: int
     last_ns: int  # the latest arrival, 0 before the first
+    connections: int  # open now, with the one that asks
     by_path: dict[str, int]

@@ -62,6 +62,7 @@ class Book:
         self.paths: list[str] = []
         self.hits: list[int] = []  # requests by path
         self.due_ns = 0
+        self.connections = 0
         self.clear()
 
     def clear(self) -> None:
@@ -97,6 +98,7 @@ class Book:
             answered=len(self.answered),
             duplicated=self.duplicated,
             last_ns=self.at[-1] if self.at else 0,
+            connections=self.connections,
             by_path=dict(zip(self.paths, self.hits, strict=True)),
         )
 
@@ -131,6 +133,10 @@ class Receiver(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.book.connections += 1
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.book.connections -= 1
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic_ns()

@@ -125,3 +125,14 @@ def test_a_message_without_a_length_is_refused_not_guessed():
     assert content_length(b"HTTP/1.1 204 No Content\r\nserver: x") == 0
     with pytest.raises(ValueError, match="chunked"):
         content_length(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked")
+
+
+def test_open_connections_are_counted(sink):
+    assert sink.count().connections == 1
+    with socket.create_connection(("127.0.0.1", sink.port), timeout=5) as line:
+        line.sendall(b"GET /none HTTP/1.1\r\n\r\n")
+        assert line.recv(4096)
+        assert sink.count().connections == 2
+    until = time.monotonic() + 5
+    while sink.count().connections > 1:
+        assert time.monotonic() < until
