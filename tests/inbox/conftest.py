@@ -13,6 +13,7 @@ import pytest
 
 from tests import servers
 from tests.inbox.house import House
+from tests.inbox.loop_ends import cancel_others
 
 DATABASES = ("sqlite", "postgresql", "mariadb")
 KINDS = ("sync", "async", "django")
@@ -36,19 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def runner() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
-        runner.run(_let_go())
-
-
-async def _let_go() -> None:
-    """Cancel what is left, as the end of the loop does, and then wait for connections that are on their way back to their pool:
-    cancelled with the loop, they would be the collector's."""
-    for _ in range(2):  # who is cancelled gives its connection back in a task of its own
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            if task.get_coro().__qualname__ != "AsyncConnection.close":
-                task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=5)
+        for _ in range(2):  # who is cancelled gives its connection back in a task of its own
+            runner.run(cancel_others(timeout_s=5))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from surehook.inbox import Backoff, Rules
 from tests.inbox.house import known_as_quick
+from tests.inbox.loop_ends import cancel_others
 from tests.inbox.test_documents import table
 
 INSERT = text("insert into effects (event_id) values (:id)")
@@ -176,11 +177,7 @@ def test_the_end_of_a_loop_is_none_either_and_waits_for_nobody(houses, caplog):
     async def story():
         house.inbox.start(2)
         await began.wait()
-        others = asyncio.all_tasks() - {this_task()}
-        for task in others:  # as asyncio.run does when its coroutine is over, and nobody has called stop
-            task.cancel()
-        _, left = await asyncio.wait(others, timeout=PATIENCE_S)
-        assert not left
+        assert not await cancel_others(PATIENCE_S), "its coroutine is over, and nobody has called stop"
 
     house.do(story())
     assert "attempt 1 failed" not in caplog.text
@@ -204,11 +201,7 @@ def test_a_worker_whose_handler_swallows_its_cancellation_ends_after_that_event(
     async def story():
         house.inbox.start(1)
         await began.wait()
-        others = asyncio.all_tasks() - {this_task()}
-        for task in others:
-            task.cancel()
-        _, left = await asyncio.wait(others, timeout=5)
-        assert not left
+        assert not await cancel_others(5)
 
     house.do(story())
     assert house.effects() == ["evt_1"], "it takes no more"
