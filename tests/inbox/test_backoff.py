@@ -91,6 +91,22 @@ def test_what_is_no_back_off_is_refused_at_once(house):
 
 
 @pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("version", 3, "version: a int is no str"),
+        ("name", b"invoices", "name: a bytes is no str"),
+        ("final", "no", "final: a str is no bool"),
+        ("informational", 1, "informational: a int is no bool"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_at_once(house, option, value, told):
+    """`final="no"` was taken for True."""
+    with pytest.raises(SettingsError, match=f"^{told}") as refused:
+        house.on(**{option: value})
+    assert refused.value.hint.startswith(f"{option}=")
+
+
+@pytest.mark.parametrize(
     ("make", "field", "said"),
     [
         (lambda: Backoff(attempts=0), "attempts", "1 to 1,000 attempts, and not 0"),

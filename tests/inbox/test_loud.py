@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import sqlite3
+from functools import partial
 from typing import Any
 
 import pytest
@@ -131,6 +132,19 @@ def test_hooks_that_fail_are_told_once_a_minute_each_and_how_often(houses, told,
     assert [said.partition("it goes on")[2] for said in failed()[2:]] == [
         " (8 failures of it before this one were not written)"
     ] * 2
+
+
+def tells(where, one):
+    raise ValueError(f"cannot be told {where}")
+
+
+def test_a_hook_made_of_a_function_and_its_first_arguments_has_the_functions_name(houses, told):
+    house = houses()
+    house.inbox.observe(partial(partial(tells), "here"))
+    house.on()
+    house.receive("evt_1")
+    house.work()
+    assert "of the inbox failed, tests.inbox.test_loud.tells; it goes on" in told()[-1][1]
 
 
 def test_a_sender_s_words_cannot_make_a_line_of_the_log(house, told):

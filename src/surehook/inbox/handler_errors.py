@@ -17,6 +17,7 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TypeVar
 
 from surehook.core.errors import causes
@@ -103,6 +104,8 @@ class HookCalls:
 
 def name_of(function: Callable[..., object]) -> str:
     """Name a function of an application's, or an object that is called, by where it is defined."""
+    while isinstance(function, partial):
+        function = function.func
     named = function if inspect.isroutine(function) or isinstance(function, type) else type(function)
     return f"{named.__module__}.{named.__qualname__}"
 

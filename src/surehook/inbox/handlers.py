@@ -145,6 +145,14 @@ class Handlers:
         informational: bool = False,
     ) -> F:
         check_pattern(pattern)
+        _check_kind("final", final, bool, "final=False")
+        _check_kind("informational", informational, bool, "informational=True")
+        if version is not None:
+            _check_kind("version", version, str, 'version="2"')
+        if name is not None:
+            _check_kind("name", name, str, 'name="invoices"')
+        if retry is not None:
+            _check_kind("retry", retry, Backoff, "retry=Backoff(first_s=60, attempts=5)")
         _check_call(function)
         is_async = _is_coroutine(function)
         if is_async and not self._may_wait:
@@ -152,12 +160,6 @@ class Handlers:
                 "handler",
                 f"{_called(function)} is a coroutine, for which an AsyncInbox is needed",
                 hint="AsyncInbox(url), or `def` in place of `async def`",
-            )
-        if not isinstance(retry, Backoff | None):
-            raise SettingsError(
-                "retry",
-                f"a {type(retry).__name__} is no Backoff",
-                hint="retry=Backoff(first_s=60, attempts=5)",
             )
         called = name or f"{function.__module__}.{getattr(function, '__qualname__', 'handler')}"
         made = Handler(
@@ -200,6 +202,11 @@ class Handlers:
             elif one.informational and not found[same].informational:
                 found[same] = one
         return tuple(found)
+
+
+def _check_kind(option: str, value: object, kind: type, hint: str) -> None:
+    if not isinstance(value, kind):
+        raise SettingsError(option, f"a {type(value).__name__} is no {kind.__name__}", hint=hint)
 
 
 def _check_call(function: Callable[..., object]) -> None:
