@@ -7,10 +7,13 @@ are let go on leave, and are handed in again at once. No wait ends before all th
 
 from __future__ import annotations
 
+import random
+from collections.abc import Collection
 from itertools import pairwise, permutations, product
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from surehook.core.workflow.decide import (
     Arrival,
@@ -70,8 +73,9 @@ def test_what_was_let_go_says_why_it_gives_numbers_up(after_s, why):
 class World:
     """One document, the events that are to be handed in with their instants, and how often the effect of each still fails."""
 
-    def __init__(self, of: Table, fails: dict[str, int]) -> None:
+    def __init__(self, of: Table, fails: dict[str, int], dies: Collection[str] = ()) -> None:
         self.table, self.fails = of, dict(fails)
+        self.dies = dies  # what is dead after its last failure, and not tried again
         self.document: Document | None = None
         self.now = NOW
         self.due: list[tuple[int, Arrival]] = []
@@ -113,6 +117,13 @@ class World:
 
     def _wake_at(self) -> int | None:
         wakes = None if self.document is None else wake_at(self.table, self.document)
+        if self.document is not None:
+            is_due = bool(decide(self.table, self.document, None, self.now).steps)
+            # Those that come at one instant are kept a millisecond apart.
+            assert wakes is None or wakes > self.now or is_due, "it wakes for something"
+            assert not is_due or (wakes is not None and wakes < self.now + 10), (
+                "it wakes as something can go on"
+            )
         return None if wakes is None or min(self.came.values(), default=wakes) < wakes else wakes
 
     def _hand_in(self, own: Arrival) -> None:
@@ -123,9 +134,10 @@ class World:
             if failing is None:
                 return self._keep(decision, own)
             if failing == own.id:
-                back_at = self.now + 1_000
+                back_at = self._back_at(failing, self.now + 1_000)
                 self.document = put_off(self.table, self.document, own, self.now, back_at=back_at)
-                self.due.append((back_at, own))
+                if back_at is not None:
+                    self.due.append((back_at, own))
                 return None
             self._leave(failing, self.now + 1_000)
 
@@ -147,8 +159,19 @@ class World:
 
     def _leave(self, one: str, due_at: int, *, passed: int | None = None) -> None:
         assert self.document is not None
-        self.document = leave(self.table, self.document, one, "", self.now, back_at=due_at, passed=passed)
-        self.due.append((due_at, self.held.pop(one)))
+        back_at = due_at if passed is not None else self._back_at(one, due_at)
+        self.document = leave(self.table, self.document, one, "", self.now, back_at=back_at, passed=passed)
+        gone = self.held.pop(one)
+        if back_at is not None:
+            self.due.append((back_at, gone))
+
+    def _back_at(self, one: str, at: int) -> int | None:
+        return None if one in self.dies and not self.fails[one] else at
+
+    def released(self) -> None:
+        """A person lets go on what waits."""
+        if self.document is not None:
+            self.document = asked(self.document, OperatorCommand(what="release", at=self.now, by="ana"))
 
     def _keep(self, decision: Decision, own: Arrival | None) -> None:
         self.document = decision.document
@@ -242,6 +265,30 @@ def test_a_standstill_at_any_moment_gives_up_nothing_that_came_in_time(numbers):
             world.still_at = still_at
             world.rest()
             assert world.applied == names(numbers), (order, fails, still_at, world.ends)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("of", [SKIP, REJECT], ids=["skip", "refuse"])
+def test_what_waits_has_its_turn_as_soon_as_what_it_waits_for_is_there_or_is_dead(of, seed):
+    """With and without numbers, and releases and grants in between. One waited for days for another that was dead already."""
+    dice = random.Random(seed)
+    for _ in range(150):
+        order = dice.choices((1, 2, 3, 4), k=5)
+        fails = {f"evt_{number}_{at}": dice.choice((0, 0, 1, 3)) for at, number in enumerate(order)}
+        dies = {name for name, times in fails.items() if times and dice.random() < 0.5}
+        world = World(of, fails, dies)
+        for at, number in enumerate(order):
+            numbered = dice.random() < 0.3
+            token = "t" if dice.random() < 0.2 else None
+            world.come(structs.replace(event(number, numbered), id=f"evt_{number}_{at}", token=token))
+            world.rest(dice.choice((0, 1, 3)))
+            if dice.random() < 0.3:
+                world.released()
+            if dice.random() < 0.2:
+                world.document = None if world.document is None else grant(world.document, "t")
+        world.rest()
+        assert world.document is not None
+        assert (world.document.waiting, world.document.retried) == ((), ())
 
 
 def test_a_wait_that_was_over_earlier_does_not_end_a_later_one():

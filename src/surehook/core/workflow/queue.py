@@ -228,9 +228,6 @@ class Turn(QueueBounds):
         self.draft.go_on()
         return True
 
-    def _is_granted(self, event: Arrival) -> bool:
-        return event.token is not None and token_digest(event.token) in self.draft.grants
-
     def _place_again(self, event: Arrival) -> Step:
         """Decide anew on an event that is without effect. Its number is settled: it cannot wait for its turn."""
         if self.draft.stopped is not None:
@@ -293,15 +290,10 @@ class Turn(QueueBounds):
 
     def _ready(self) -> Waiting | None:
         for one in self.draft.waiting:
-            number = one.event.sequence
-            if self.order.mode == "free":  # the table was changed since
-                return None if self._is_held_up(one) else one
-            if number is not None and number <= self.draft.next:
+            if (at := self._turn_at(one)) is not None and at <= self.now:
                 return one
-            if number is not None and self._is_granted(one.event) and not self._is_held_up(one):
-                return one
-            if number is None and not judge(self.draft, one.event).ahead and not self._waits_anew(one):
-                return one
+            if self.order.mode == "free":  # the table was changed since: they go on as they came
+                return None
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from surehook.core.workflow.draft import token_digest
 from surehook.core.workflow.placing import Placing
 from surehook.core.workflow.rules import judge
 from surehook.core.workflow.table_values import STRICT_WAIT_S
@@ -69,13 +70,27 @@ class QueueWaits(Placing):
             if is_before:
                 yield one
 
-    def _is_held_up(self, waiting: Waiting) -> bool:
-        return any(map(self._is_expected, self._before(waiting)))
+    def _held_up_until(self, waiting: Waiting) -> int:
+        """The instant until which it waits for those that are tried again and have their turn before it; 0 if for none."""
+        return max(map(self._missing_at, self._before(waiting)), default=0)
 
-    def _waits_anew(self, waiting: Waiting) -> bool:
-        """Tell whether it was let go, and waits once more for others that are tried again. With a number it waits for those by
-        that; without one it would leave once more as soon as the table had a move for it, and come back to wait for them."""
-        return waiting.until > self.now and self._is_held_up(waiting)
+    def _turn_at(self, waiting: Waiting) -> int | None:
+        """The instant from which it can have its turn as things are; None: another event, or the end of its wait, lets it."""
+        number = waiting.event.sequence
+        if self.order.mode == "free":  # the table was changed since
+            return self._held_up_until(waiting)
+        if number is not None:
+            if number <= self.draft.next:
+                return 0
+            return self._held_up_until(waiting) if self._is_granted(waiting.event) else None
+        if judge(self.draft, waiting.event).ahead:
+            return None
+        # It was let go where it has an `until`, and waits once more for others that are tried again: without that it would leave
+        # once more as soon as the table had a move for it, and come back to wait for them.
+        return min(waiting.until, self._held_up_until(waiting)) if waiting.until else 0
+
+    def _is_granted(self, event: Arrival) -> bool:
+        return event.token is not None and token_digest(event.token) in self.draft.grants
 
     def _has_waited(self, waiting: Waiting, was: Retried) -> bool:
         """Tell whether it need not wait once more. By itself it ends no wait, however long that was: another event that came in
@@ -102,7 +117,14 @@ class QueueWaits(Placing):
         if self.order.mode == "free" and self.draft.waiting:  # the table was changed since
             return next(self._deadlines())[0]
         first = self._first_to_lapse()
-        return None if first is None else first[0]
+        return min((*self._turns(), *(() if first is None else (first[0],))), default=None)
+
+    def _turns(self) -> Iterator[int]:
+        """The instants at which waiting ones can have their turn, since what they waited for comes no more."""
+        if self.draft.stopped is None:
+            for one in self.draft.waiting:
+                if (at := self._turn_at(one)) is not None:
+                    yield max(at, one.since)
 
     def _refuse(self, waiting: Waiting) -> None:
         self.draft.waiting.remove(waiting)
