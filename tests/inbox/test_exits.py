@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -70,6 +70,18 @@ def test_the_command_ends_in_time_whatever_hangs_and_names_it(tmp_path, name, co
         assert process.stderr is not None
         told = process.stderr.read()
     assert re.search(said, told), told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fills the pipe by /proc")
+def test_the_command_ends_in_time_though_nobody_reads_its_stderr(tmp_path):
+    with hanging(tmp_path / "inbox.db", "surehook", "inbox", "work", f"{PROGRAM}:blocks") as process:
+        full = os.open(f"/proc/{process.pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK)
+        with suppress(BlockingIOError):
+            while os.write(full, b"-"):
+                pass
+        os.close(full)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=STATED_S) == 1
 
 
 @pytest.mark.parametrize("name", ["deaf", "blocks", "regex", "signals", "thread"])

@@ -21,6 +21,7 @@ from tests.inbox.test_documents import BUFFER, FIELDS, STRICT, table
 from tests.inbox.test_ways_out import lines
 
 EACH_SECOND = Backoff(first_s=1, factor=1, max_s=1, attempts=9, jitter=0)
+EACH_SECOND_OF_FOUR = Backoff(first_s=1, factor=1, max_s=1, attempts=4, jitter=0)
 KEEP = "keep that state in the table for as long as documents are in it, or process these with a table that has it"
 TYPES = ("sent", "viewed", "signed", "countersigned", "completed")
 
@@ -192,6 +193,32 @@ class TestItHasWaitedSinceItCame:
         assert any("evt_5 was released by ana" in one for one in lines(house))
         goes_on(house, 2)
         assert ended(house)["evt_5"] == ("finalized", 2)
+
+    def test_one_that_was_let_go_has_its_turn_as_soon_as_what_it_waits_for_is_dead(self, houses):
+        """It was held for three days, to the end of its wait."""
+        of = table(mode="buffer", wait_s=259_200.0, then="skip")
+        moves = of.moves | {"document.viewed": {"draft": "viewed", "sent": "viewed"}}
+        house = houses(backoff=EACH_SECOND_OF_FOUR)
+        house.inbox.follow(structs.replace(of, moves=moves), "*")
+        fails = {"evt_3": 1, "evt_2": 4}
+
+        def effect(event):
+            if fails.get(event.id, 0):
+                fails[event.id] -= 1
+                raise ValueError("not now")
+
+        house.on(effect)
+        house.receive("evt_3", "document.signed", document="doc_1")
+        house.work()
+        house.do(house.inbox.release("doc_1", by="ana", reason="it was sent on paper"))
+        house.work()
+        house.receive("evt_2", "document.viewed", document="doc_1")
+        house.work()
+        goes_on(house, 2)
+        assert house.states() == {"evt_2": "accepted", "evt_3": "held"}
+        house.receive("evt_1", "document.sent", document="doc_1")
+        goes_on(house)
+        assert house.states() == {"evt_1": "finalized", "evt_2": "dead", "evt_3": "finalized"}
 
 
 class TestWhatCameInTime:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from psycopg.rows import dict_row
 from pymysql.cursors import DictCursor
-from sqlalchemy import text
+from sqlalchemy import MetaData, Table, func, select, text
 
 from surehook.inbox import Backoff
 from tests.inbox.house import House
@@ -253,3 +253,22 @@ def test_the_next_transaction_has_another_connection_of_asyncpg(on_server):
         on_server.receive(f"odd_{n}", "odd")
         on_server.work()
     assert seen[0] is not seen[1]
+
+
+def test_where_a_handler_has_another_schema_the_inbox_looks_for_its_own_tables(house):
+    """On SQLite the transaction begins with the handler's first statement, and with what the inbox looks at again."""
+    elsewhere = {"schema_translate_map": {None: "temp"}}
+    there = select(func.count()).select_from(Table("sqlite_master", MetaData()))
+
+    def blocking(event, tx):
+        tx.execution_options(**elsewhere).execute(there)
+        tx.execute(INSERT, {"id": event.id})
+
+    async def waiting(event, tx):
+        await (await tx.execution_options(**elsewhere)).execute(there)
+        await tx.execute(INSERT, {"id": event.id})
+
+    on(house, blocking, waiting)
+    house.receive("odd", "odd")
+    house.work()
+    assert (house.states(), house.effects()) == ({"odd": "finalized"}, ["odd"])

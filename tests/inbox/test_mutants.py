@@ -274,6 +274,18 @@ PLANTED = {
         "worker.py", "if transactions.busy.strands():", "if False:",
         "test_busy_documents.py::test_the_last_worker_leaves_no_line_behind",
     ),
+    "a document sleeps on though what it waited for is dead": (
+        "../core/workflow/waits.py", "instants = [*self._turns()]", "instants = list[int]()",
+        "test_leaving.py::TestItHasWaitedSinceItCame::test_one_that_was_let_go_has_its_turn_as_soon_as_what_it_waits_for_is_dead",
+    ),
+    "those of a batch see what one of them has set": (
+        "process.py", "is_late or transaction.has_changed_session", "is_late",
+        "test_shared_session.py::test_a_temporary_table_of_one_is_not_there_for_another",
+    ),
+    "a log that raises ends who logs": (
+        "safe_log.py", "except Exception as error:", "except ZeroDivisionError as error:",
+        "test_safe_log.py::test_a_failed_attempt_that_cannot_be_logged_is_a_failed_attempt",
+    ),
     "retention removes what is still open": (
         "sql/pruning.py", "due_at is not None or state in WAITING", 'state == "parked"',
         "test_inbox.py::test_dedupe_outlives_bodies_and_what_is_open_is_never_removed",

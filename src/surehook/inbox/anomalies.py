@@ -6,15 +6,13 @@ elsewhere.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
 from surehook.core import ids
 from surehook.inbox.event import PREFIX
 from surehook.inbox.log_limits import LinesPerSecond
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 LINES_S = 10
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -37,6 +36,7 @@ from surehook.inbox.rejections import Rejections
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.retention import Keep, Pruner, checked_keep
 from surehook.inbox.rules import Rules, checked
+from surehook.inbox.safe_log import log
 from surehook.inbox.sources.source import Source
 from surehook.inbox.transitions import Observer, Transitions
 from surehook.inbox.trouble import Trouble
@@ -55,7 +55,6 @@ from surehook.ports.inbox_depth import Depth
 if TYPE_CHECKING:
     from surehook.inbox.prometheus import Collector
 
-log = logging.getLogger("surehook.inbox")
 
 DEPTH_ROWS = 10_000  # of each kind that are counted: more is "far behind", and costs no more to find out
 DEPTH_MS = 10_000  # between two looks of the workers, for those who scrape

@@ -19,7 +19,6 @@ are over, are a matter of its waking (`Transaction.waking`).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -43,14 +42,13 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Ignore, Refuse
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.runs_in_hand import Waking
+from surehook.inbox.safe_log import log
 from surehook.inbox.standing_documents import DocumentMark, StandingDocuments
 from surehook.inbox.step_ends import StepEnds
 from surehook.inbox.undoing import UNDO_FAILED, UndoFailed
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import LINE_FULL, Settlement, StepRow, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
-
-log = logging.getLogger("surehook.inbox")
 
 
 class BatchMark(NamedTuple):

@@ -6,7 +6,6 @@ handlers: so they can be said from any process. A grant holds at once. Who said 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import msgspec
@@ -18,11 +17,10 @@ from surehook.inbox.document_rows import document_of, steps_of, text_of
 from surehook.inbox.following import Following
 from surehook.inbox.given_texts import LATER, checked_document, checked_text
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import log
 from surehook.inbox.workflow import Workflow
 from surehook.ports.inbox import DocumentRow, StepRow, Transaction
 from surehook.ports.inbox_runs import DocumentKey
-
-log = logging.getLogger("surehook.inbox")
 
 BY_CHARS = 255
 WHY_CHARS = 1_000

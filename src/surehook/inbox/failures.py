@@ -15,10 +15,9 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.handler_errors import HookCalls
 from surehook.inbox.log_limits import LinesPerSecond, log_text
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import Settlement
 from surehook.ports.inbox_runs import Run
-
-log = logging.getLogger("surehook.inbox")
 
 WHAT_CHARS = 200  # of an error, in the first line of its failure; the traceback has the rest
 LINES_S = 10  # a second: a handler that fails for every event would fill a disk

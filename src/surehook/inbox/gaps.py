@@ -7,7 +7,6 @@ whose table is another than theirs, and for each type whose events are not count
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from surehook.core import ids, instants
@@ -16,10 +15,9 @@ from surehook.inbox.document_runs import Decided
 from surehook.inbox.event import PREFIX
 from surehook.inbox.log_limits import LinesPerSecond, OncePer
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run
-
-log = logging.getLogger("surehook.inbox")
 
 LINES_S = 10
 TELL_S = 60.0

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import threading
 import traceback
 from collections import Counter
@@ -23,12 +22,12 @@ from typing import TypeVar
 from surehook.core.errors import causes
 from surehook.inbox import tracebacks
 from surehook.inbox.log_limits import OncePer
+from surehook.inbox.safe_log import log
 from surehook.inbox.sql.handler_commits import HandlerCommits
 from surehook.inbox.sql.open_transactions import AsksWithin
 from surehook.ports.inbox import LostLease, StoreError
 
 T = TypeVar("T")
-log = logging.getLogger("surehook.inbox")
 
 FAILURE_S = 60.0  # between two lines about the same hook
 # Only the transaction that a handler is in says these. Who asks within a batch may do so in a transaction of its own.

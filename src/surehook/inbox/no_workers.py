@@ -12,13 +12,11 @@ ours would outlive a server's fork, or a test's database.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from surehook.inbox.log_limits import OncePer
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import Transaction
-
-log = logging.getLogger("surehook.inbox")
 
 LOOK_S = 30.0
 STAYS_S = 30.0  # the oldest, as seen from here

@@ -10,7 +10,6 @@ it was claimed, and is due again when its lease lapses: it may be the reason.
 
 from __future__ import annotations
 
-import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -22,11 +21,10 @@ from surehook.inbox.calls import HandlerCall, HandlerCalls
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.result_policy import HandlerTimeout
 from surehook.inbox.runs_in_hand import Takeover
+from surehook.inbox.safe_log import log
 from surehook.inbox.signals import Signal
 from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.inbox.worker import Worker
-
-log = logging.getLogger("surehook.inbox")
 
 LOOK_S = 0.25  # between two looks at running handlers
 STUCK_MOST = 32  # workers that hang in handlers: a thread has eight megabytes of address space
@@ -159,8 +157,8 @@ class WorkerPool(ABC, Generic[M]):
                 for member in ended:
                     job = member.job if worker_of(member) is None else self._make(None)
                     self.members.remove(member)
-                    log.error("a worker has ended, and another one begins", exc_info=member.error)
                     self._begin_or_owe(job)
+                    log.error("a worker has ended, and another one begins", exc_info=member.error)
 
     def _begin_owed(self) -> None:
         while self._owed:

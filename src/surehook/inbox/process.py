@@ -11,7 +11,6 @@ either the effects and the mark are both there, or neither is.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, structs
@@ -36,13 +35,12 @@ from surehook.inbox.quoting import quoted
 from surehook.inbox.rejections import NO_DOCUMENT
 from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.runs_in_hand import Waking
+from surehook.inbox.safe_log import log
 from surehook.inbox.sources.source import Source
 from surehook.inbox.standing_documents import StandingDocuments
 from surehook.inbox.workflow import NoDocument, Workflow
 from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreError, Transaction
 from surehook.ports.inbox_runs import DocumentKey, Run, due_since
-
-log = logging.getLogger("surehook.inbox")
 
 
 class PreparedRun(Struct):
@@ -124,7 +122,8 @@ class Processor:
         begun, attempt.is_begun = 0, bool(todo)
         try:
             for one in todo:
-                if is_over() and begun:
+                is_late = is_over()
+                if begun and (is_late or transaction.has_changed_session):
                     break
                 self._one(transaction, batch, one, alone=alone)
                 begun += 1

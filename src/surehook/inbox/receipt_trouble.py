@@ -5,13 +5,11 @@ While a sender is away each of its endpoints fails, so the limits are those of a
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from surehook.core import instants, redact
 from surehook.inbox.log_limits import KEYS_MOST, OncePer
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 TELL_S = 60.0
 

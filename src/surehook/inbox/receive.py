@@ -8,7 +8,6 @@ No socket and no database here: what comes in and what goes out are values, so t
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from urllib.parse import parse_qsl
@@ -27,10 +26,9 @@ from surehook.core.verification import VerifyError
 from surehook.inbox.answers import problem, refused
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.refusals import Refusals
+from surehook.inbox.safe_log import log
 from surehook.inbox.sources.source import TENANT_CHARS, Source
 from surehook.ports.inbox import Stored, StoredEvent, StoredRequest
-
-log = logging.getLogger("surehook.inbox")
 
 HEADERS = 100  # more than any sender has; a request with more wants something else
 HEADER_BYTES = 32 * 1024  # stored with every request

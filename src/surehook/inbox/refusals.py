@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -11,8 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from surehook.core import redact
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 SAMPLES = 20  # the last of each source: enough to see what is wrong
 SOURCES = 200  # names of which samples are kept; names that nobody mounted are not counted one by one

@@ -6,7 +6,6 @@ Bounded: a line a minute for each rule of a type of a source.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from surehook.core import ids
@@ -15,10 +14,9 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.gaps import LOUD
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import Settlement
 from surehook.ports.inbox_runs import Run
-
-log = logging.getLogger("surehook.inbox")
 
 TELL_S = 60.0
 NO_DOCUMENT = "no_document"

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import logging
 from collections.abc import Sequence
 
 import msgspec
 
 from surehook.core.errors import SurehookError
 from surehook.inbox.handlers import Handler, HandlerOutcome
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 # Of the usual result, nothing: it is hashed once for each event.
 _NOTHING = msgspec.json.encode([None])

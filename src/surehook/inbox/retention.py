@@ -7,7 +7,6 @@ take rows that no other has (`Transaction.prune`), so nothing is done twice.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -15,10 +14,9 @@ from msgspec import Struct
 from surehook.core import instants
 from surehook.core.errors import SettingsError
 from surehook.inbox.rules import check_kind
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import Transaction
 from surehook.ports.inbox_pruning import FROM_THE_START
-
-log = logging.getLogger("surehook.inbox")
 
 ROWS = 500  # of each kind in one transaction: some tens of milliseconds
 STEP_MS = 1_000  # until the next part of a walk

@@ -7,15 +7,13 @@ Its total would not do: on a loop a blocking `tx`, too, waits for the database w
 
 from __future__ import annotations
 
-import logging
 import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.handlers import Handler
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 HELD_S = 0.1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -21,10 +20,9 @@ from surehook.core.workflow.decide import (
 from surehook.inbox.backoff import for_as_long
 from surehook.inbox.document_rows import document_of, placed, text_of
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import DocumentRow
 from surehook.ports.inbox_runs import DocumentKey, Run
-
-log = logging.getLogger("surehook.inbox")
 
 
 class DocumentMark(NamedTuple):

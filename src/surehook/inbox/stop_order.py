@@ -23,6 +23,7 @@ from contextlib import suppress
 ORDERS = (signal.SIGTERM, signal.SIGINT)
 # Added to the number that a handler writes: beside the descriptor's own it is no second signal.
 BY_HANDLER = 0x80
+LAST_LINE_S = 1.0  # for what is written at the end
 
 
 class StopOrder:
@@ -51,10 +52,14 @@ class StopOrder:
     # A process that a handler forks: what it is told is not for us, from its first instant on.
 
     def _hold(self) -> None:
-        self._masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, ORDERS)
+        # Noted first, and kept until it was given back: a handler of another signal may raise in between.
+        self._masks.setdefault(threading.get_ident(), signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        signal.pthread_sigmask(signal.SIG_BLOCK, ORDERS)
 
     def _go_on(self) -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.pop(threading.get_ident()))
+        if (mask := self._masks.get(threading.get_ident())) is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            del self._masks[threading.get_ident()]
 
     def _forget(self) -> None:
         signal.set_wakeup_fd(-1)
@@ -98,8 +103,13 @@ class StopOrder:
     def _end(self) -> None:
         self._ending.acquire()  # for good: it is said once
         try:
-            left = "; ".join(self._under_way()) or "something that it left behind still ran"
-            sys.stderr.write(f"ended {self._within_s:g} s after the order to stop: {left}; leases lapse\n")
-            sys.stderr.flush()
+            last = threading.Thread(target=self._say_what_is_left, daemon=True)
+            last.start()
+            last.join(LAST_LINE_S)  # a pipe that nobody reads takes no line
         finally:
             os._exit(1)
+
+    def _say_what_is_left(self) -> None:
+        left = "; ".join(self._under_way()) or "something that it left behind still ran"
+        sys.stderr.write(f"ended {self._within_s:g} s after the order to stop: {left}; leases lapse\n")
+        sys.stderr.flush()

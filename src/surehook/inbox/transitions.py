@@ -22,10 +22,11 @@ from surehook.inbox.batch_results import BatchResult
 from surehook.inbox.event import PREFIX
 from surehook.inbox.handler_errors import HookCalls
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import SafeLogger
 from surehook.ports.inbox import Entry, Settlement, pairs
 from surehook.ports.inbox_runs import Run
 
-log = logging.getLogger("surehook.inbox.transitions")
+log = SafeLogger(logging.getLogger("surehook.inbox.transitions"))
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 

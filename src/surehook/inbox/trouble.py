@@ -17,9 +17,8 @@ from surehook.core.errors import Overloaded
 from surehook.core.sources.provider import Reply
 from surehook.inbox.answers import problem
 from surehook.inbox.log_limits import OncePer
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import StoreError, StoreUnavailable
-
-log = logging.getLogger("surehook.inbox")
 
 AGAIN_S = 60.0  # while it lasts
 STORING, PROCESSING = "to store what arrives", "to process"

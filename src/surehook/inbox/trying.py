@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from surehook.inbox.safe_log import log
 from surehook.ports.inbox import StoreError, Transaction
-
-log = logging.getLogger("surehook.inbox")
 
 
 @contextmanager

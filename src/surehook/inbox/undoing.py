@@ -15,7 +15,6 @@ not happened.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from msgspec import structs
@@ -28,11 +27,10 @@ from surehook.inbox.event import PREFIX, Event
 from surehook.inbox.handler_errors import bare, told
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.result_policy import ResultPolicy
+from surehook.inbox.safe_log import log
 from surehook.inbox.sql.handler_commits import HandlerEndedIt
 from surehook.ports.inbox import Settlement, StoreError, Transaction
 from surehook.ports.inbox_runs import Run
-
-log = logging.getLogger("surehook.inbox")
 
 UNDO_FAILED = "undo_failed"
 

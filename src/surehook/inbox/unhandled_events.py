@@ -10,7 +10,6 @@ takes them up. During a deployment an old process may park what a new one has ta
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 
 from surehook.core import ids
@@ -19,11 +18,10 @@ from surehook.inbox.following import Following
 from surehook.inbox.handlers import Handlers
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.quoting import quoted
+from surehook.inbox.safe_log import log
 from surehook.inbox.sources.source import Source
 from surehook.ports.inbox import UNHANDLED, UNKNOWN_SOURCE, Settlement, Transaction
 from surehook.ports.inbox_runs import Run
-
-log = logging.getLogger("surehook.inbox")
 
 ROWS = 500  # looked at in one transaction: some milliseconds
 STEP_MS = 1_000  # between two steps of one pass over all that is parked

@@ -6,7 +6,6 @@ finalized all the same: then a handler for `document.sgined` would be a silence.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from surehook.core.meant import meant
@@ -14,8 +13,7 @@ from surehook.core.workflow.decide import Table
 from surehook.inbox.following import Following, FollowRule
 from surehook.inbox.handlers import Handler, Handlers
 from surehook.inbox.patterns import matches
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 
 class UnheardDefinitions:

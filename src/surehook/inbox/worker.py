@@ -10,7 +10,6 @@ handler's run has failed, and the runs that shared its transaction were not trie
 
 from __future__ import annotations
 
-import logging
 import math
 from asyncio import CancelledError
 from collections.abc import Collection, Sequence
@@ -24,14 +23,13 @@ from surehook.inbox.event import PREFIX
 from surehook.inbox.group_commit import AsyncRun, BlockingRun
 from surehook.inbox.handler_errors import cancellation_of, uncancelled
 from surehook.inbox.runs_in_hand import Asleep, Carried, Failed, InProgress, Owed, Takeover
+from surehook.inbox.safe_log import log
 from surehook.inbox.signals import Signal
 from surehook.inbox.trouble import Away
 from surehook.inbox.worker_task import must_end, was_cancelled
 from surehook.inbox.worker_transactions import BUSY_S, Claimed, WorkerTransactions
 from surehook.ports.inbox import Contended, DocumentMoved, StoreError, StoreUnavailable
 from surehook.ports.inbox_runs import DocumentKey, Run
-
-log = logging.getLogger("surehook.inbox")
 
 MOVED = 50  # further tries of a run whose document moved: each time, somebody else's was committed
 CONTENDED = 5  # further tries of a run that others keep from being committed, before that counts as a failure

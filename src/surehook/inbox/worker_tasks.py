@@ -8,7 +8,6 @@ and then that is logged (slow_loop.py).
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -19,11 +18,10 @@ from surehook.inbox import worker_task
 from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import LET_GO_S, RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.runs_in_hand import Takeover
+from surehook.inbox.safe_log import log
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.slow_loop import SlowLoopWatch
 from surehook.inbox.worker import Worker
-
-log = logging.getLogger("surehook.inbox")
 
 COME_S = 5.0  # from being cancelled until a coroutine is taken for one that does not end
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -14,9 +13,8 @@ from surehook.core.effects import Script
 from surehook.inbox.calls import HandlerCalls
 from surehook.inbox.pool import LET_GO_S, RELEASE_S, Job, WorkerPool, worker_of
 from surehook.inbox.runs_in_hand import Takeover
+from surehook.inbox.safe_log import log
 from surehook.inbox.worker import Worker
-
-log = logging.getLogger("surehook.inbox")
 
 
 class ThreadMember(Struct, eq=False):

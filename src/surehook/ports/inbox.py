@@ -343,6 +343,11 @@ class Transaction(ReceiptTransaction, TryTransaction, WakingTransaction, Protoco
         """Undo the changes made inside when it raises; the transaction goes on."""
         ...
 
+    @property
+    def has_changed_session(self) -> bool:
+        """True if others in this transaction might see what a handler has set: a setting, a temporary table."""
+        ...
+
     def tx(self, *, is_async: bool) -> AbstractContextManager[Any]:
         """The transaction as a handler gets it."""
         ...

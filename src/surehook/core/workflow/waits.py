@@ -116,8 +116,10 @@ class QueueWaits(Placing):
             return self.draft.words[0].at
         if self.order.mode == "free" and self.draft.waiting:  # the table was changed since
             return next(self._deadlines())[0]
-        first = self._first_to_lapse()
-        return min((*self._turns(), *(() if first is None else (first[0],))), default=None)
+        instants = [*self._turns()]
+        if (first := self._first_to_lapse()) is not None:
+            instants.append(first[0])
+        return min(instants, default=None)
 
     def _turns(self) -> Iterator[int]:
         """The instants at which waiting ones can have their turn, since what they waited for comes no more."""

@@ -10,7 +10,6 @@ a test's events vanish with the test. Only what is answered to a sender must not
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -23,10 +22,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from surehook.core.errors import SettingsError
 from surehook.inbox.django.blocks import LEFT_OPEN, LeftOpen, Unbalanced, level
+from surehook.inbox.safe_log import log
 from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer
-from surehook.inbox.sql.driver_connections import driver
-from surehook.inbox.sql.handler_commits import FAILED_WITHIN, HandlerEndedIt
+from surehook.inbox.sql.driver_connections import CHANGED, driver
+from surehook.inbox.sql.handler_commits import FAILED_WITHIN, REFUSED, HandlerCommits, HandlerEndedIt
+from surehook.inbox.sql.handler_statements import changes_session, ends_for_good
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import SqlTransaction
@@ -34,8 +35,6 @@ from surehook.inbox.trouble import TABLES
 from surehook.ports.inbox import StoreError, StoreUnavailable, Transaction
 
 T = TypeVar("T")
-
-log = logging.getLogger("surehook.inbox")
 
 
 class Broken(Exception):
@@ -107,7 +106,13 @@ class DjangoTransaction(SqlTransaction):
             yield self._django
 
     def _noting(self, then: Callable[..., object], *statement: object) -> object:
-        """Run a statement; note that it has failed: it may have ended the transaction, and the handler may catch it."""
+        """Run a statement; note that it has changed more than rows, or failed: it may have ended the transaction, and the handler
+        may catch it."""
+        said = str(statement[0])
+        if ends_for_good(said):
+            raise HandlerCommits(REFUSED)
+        if changes_session(said):
+            self._info[CHANGED] = True
         try:
             return then(*statement)
         except Exception:

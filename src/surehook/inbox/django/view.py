@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +20,9 @@ from msgspec import structs
 
 from surehook.core.sources.provider import Reply
 from surehook.inbox.receive import IncomingRequest, Receiver
+from surehook.inbox.safe_log import log
 from surehook.inbox.wsgi import call_of, length_of
 
-log = logging.getLogger("surehook.inbox")
 View = Callable[..., HttpResponse]
 
 

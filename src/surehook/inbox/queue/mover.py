@@ -7,7 +7,6 @@ takes others, is put aside: to wait for it would be for ever.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from msgspec import Struct
@@ -18,11 +17,10 @@ from surehook.inbox.group_commit import StoredEvents, StoreResult
 from surehook.inbox.queue import packing
 from surehook.inbox.queue.port import Broker, BrokerConsumer, Length, QueueMessage
 from surehook.inbox.queue.trouble import QueueTrouble
+from surehook.inbox.safe_log import log
 from surehook.inbox.signals import TaskEvent
 from surehook.inbox.trouble import MOVING, Away, Trouble
 from surehook.ports.inbox import StoredRequest, StoreUnavailable
-
-log = logging.getLogger("surehook.inbox")
 
 TAKE = 64  # messages in hand, of 768 KiB at most
 IDLE_S = 0.5  # until a mover that waits for messages looks whether it is to stop

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.queue.port import QueueAway, QueueUnfit
-
-log = logging.getLogger("surehook.inbox")
+from surehook.inbox.safe_log import log
 
 AGAIN_S = 60.0
 GAP_S = 1.0  # between two lines, however often it comes and goes

@@ -79,13 +79,15 @@ def insert_missing(connection: Connection, given: Rows) -> None:
 
 def update_rows(
     connection: Connection, table: Table, columns: tuple[str, ...], keys: tuple[str, ...], rows: Sequence[Row]
-) -> None:
-    """Give `columns` new values where `keys` have theirs; a row is the new values, and then those of the keys."""
-    if rows:
-        dialect = connection.dialect
-        arrays = dialect.driver in ARRAYS
-        given = tuple(_turned(dialect, Rows(table, (*columns, *keys), rows))) if arrays else list(rows)
-        connection.exec_driver_sql(_update(dialect, table, columns, keys), given)
+) -> int:
+    """Give `columns` new values where `keys` have theirs; a row is the new values, and then those of the keys. Returns how many
+    rows there were, as the driver says."""
+    if not rows:
+        return 0
+    dialect = connection.dialect
+    arrays = dialect.driver in ARRAYS
+    given = tuple(_turned(dialect, Rows(table, (*columns, *keys), rows))) if arrays else list(rows)
+    return connection.exec_driver_sql(_update(dialect, table, columns, keys), given).rowcount
 
 
 def byte_array(values: Iterable[bytes | None]) -> str:

@@ -7,7 +7,6 @@ and locked it, and nobody can take a locked row. Attempts are counted when claim
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
@@ -34,6 +33,7 @@ from sqlalchemy import (
     update,
 )
 
+from surehook.inbox.safe_log import log
 from surehook.inbox.sql import waking
 from surehook.inbox.sql.bulk import ARRAYS, WRITTEN, byte_array
 from surehook.inbox.sql.idle_timeout import BY_THE_WAY
@@ -41,7 +41,6 @@ from surehook.inbox.sql.tables import ATTEMPTS_MOST, ID_BYTES, LEASES, events, r
 from surehook.ports.inbox import LINE_FULL
 from surehook.ports.inbox_runs import Run
 
-log = logging.getLogger("surehook.inbox")
 S = TypeVar("S", Select[bytes], Update)
 
 _COLUMNS = (

@@ -21,5 +21,10 @@ def is_contended(error: BaseException) -> bool:
 
 def sqlstate(error: DBAPIError) -> str | None:
     """The SQLSTATE of an error, where its driver tells it."""
-    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    return state_of(error.orig)
+
+
+def state_of(error: BaseException | None) -> str | None:
+    """The SQLSTATE of a driver's error."""
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     return state if isinstance(state, str) else None

@@ -26,12 +26,15 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 from surehook.inbox.sql import claiming, documenting, interrupting
 from surehook.inbox.sql.driver_connections import (
+    CHANGED,
     AiosqliteConnection,
     GivenConnection,
     driver,
     in_transaction,
     let_go,
     of_aiosqlite,
+    own_options,
+    pooled,
 )
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
@@ -97,6 +100,7 @@ class Writer:
             self.about_to(connection)
             if statement.lstrip()[:6].lower().startswith(_OF_THE_CONNECTION):
                 self.spoilt()
+                pooled(connection).info[CHANGED] = True
             return statement, values
 
         event.listen(connection, "before_cursor_execute", about_to, retval=True)
@@ -114,12 +118,13 @@ class Writer:
         self.has_begun = True  # the statements that follow are part of it
         try:
             self.check_cut()  # while it waited for the lock
-            self._open(connection)
-            self.is_open = True
-            for check in self._checks:
-                check(connection)
-            if self._savepoint is not None:
-                connection.exec_driver_sql(self._savepoint)
+            with own_options(connection):
+                self._open(connection)
+                self.is_open = True
+                for check in self._checks:
+                    check(connection)
+                if self._savepoint is not None:
+                    connection.exec_driver_sql(self._savepoint)
         except BaseException as error:
             if _is_old(error):
                 self.spoilt()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy import Connection
@@ -16,6 +17,8 @@ _PG_IDLE = 0  # PQTRANS_IDLE of libpq
 _MYSQL_IN_TRANSACTION = 1  # SERVER_STATUS_IN_TRANS, which each answer tells
 HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it since it was given out
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
+CHANGED = "surehook_inbox_changed"  # in a connection's `info`: others in its transaction might see what a handler has set
+OPTIONS = "surehook_inbox_options"  # in a connection's `info`: those it had before a handler was given it
 LEFT = "surehook_inbox_left"  # in a connection's `info`: a handler has perhaps set something that outlasts its transaction
 
 
@@ -85,10 +88,38 @@ def give(connection: Connection) -> None:
     connection.__class__ = GivenConnection
 
 
+def begin_notes(connection: Connection) -> _InfoType:
+    """The notes of a connection, as a transaction begins."""
+    own = connection.info
+    own.pop(CHANGED, None)
+    return own
+
+
+def was_changed(notes: _InfoType) -> bool:
+    """True if others in this transaction might see what a handler has set, or if it had the driver's own connection."""
+    return CHANGED in notes or LEFT in notes
+
+
 def lend(connection: Connection, notes: _InfoType) -> _ExecuteOptions:
     """Note that a handler has it from now on; its options, for `take_back`."""
-    notes.update({HANDLING: connection, HANDLED: True})
-    return connection.get_execution_options()
+    options = connection.get_execution_options()
+    notes.update({HANDLING: connection, HANDLED: True, OPTIONS: options})
+    return options
+
+
+@contextmanager
+def own_options(connection: Connection) -> Iterator[None]:
+    """Say something of our own while a handler has the connection: without the options that it gave it."""
+    own = pooled(connection).info.get(OPTIONS)
+    if own is None or not isinstance(connection, GivenConnection):
+        yield
+        return
+    theirs = connection.get_execution_options()
+    connection.restore(own)
+    try:
+        yield
+    finally:
+        connection.restore(theirs)
 
 
 def take_back(connection: Connection, notes: _InfoType, options: _ExecuteOptions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import weakref
 from contextlib import closing
@@ -21,11 +20,10 @@ from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
+from surehook.inbox.safe_log import log
 from surehook.inbox.sql import cutting
 from surehook.inbox.sql.driver_connections import HANDLED
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
-
-log = logging.getLogger("surehook.inbox")
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
 DRIVERS = {

@@ -9,9 +9,13 @@ from sqlalchemy import Connection, insert, select, update
 from surehook.inbox.sql.bulk import Row, update_rows
 from surehook.inbox.sql.finding import fits, newest
 from surehook.inbox.sql.tables import ERROR_CHARS, TEXT_CHARS, events, runs
-from surehook.ports.inbox import Settlement
+from surehook.ports.inbox import Settlement, StoreError
 from surehook.ports.inbox_runs import Filter, State
 
+NOT_MARKED = (
+    "{} of {} runs were found to be marked, so nothing of their transaction is kept: has a handler changed how this session "
+    "reads statements (sql_mode, a search_path, row level security), or removed rows of the inbox?"
+)
 _SETTLED = (
     "lease", "state", "attempts", "due_at", "processed_at", "finalized_at", "handler", "handler_version",
     "result_sha256", "changed", "error_code", "error",
@@ -23,7 +27,9 @@ _FINISHED: tuple[State, ...] = ("processed", "finalized", "rejected", "ignored",
 
 
 def settle(connection: Connection, settlements: Sequence[Settlement]) -> None:
-    update_rows(connection, runs, _SETTLED, ("id",), [_settled(one) for one in settlements])
+    marked = update_rows(connection, runs, _SETTLED, ("id",), [_settled(one) for one in settlements])
+    if marked != len(settlements):  # what handlers did would stand, and be done again
+        raise StoreError(NOT_MARKED.format(marked, len(settlements)))
 
 
 def _settled(one: Settlement) -> Row:

@@ -26,9 +26,9 @@ from sqlalchemy.util import await_only
 from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import driver_connections, engines, interrupting, open_transactions, rights, versions
-from surehook.inbox.sql.contention import is_contended, sqlstate
+from surehook.inbox.sql.contention import is_contended, sqlstate, state_of
 from surehook.inbox.sql.deferred_begin import AsyncWriter, Writer
-from surehook.inbox.sql.driver_connections import HANDLING
+from surehook.inbox.sql.driver_connections import CHANGED, HANDLING, LEFT, GivenConnection
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -36,6 +36,7 @@ from surehook.inbox.sql.handler_commits import (
     HandlerEndedIt,
     is_without_savepoint,
 )
+from surehook.inbox.sql.handler_statements import changes_session, ends_for_good, outlasts_transaction
 from surehook.inbox.sql.open_transactions import Open
 from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
@@ -47,11 +48,8 @@ T = TypeVar("T")
 # SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
+_NO_STATEMENT = "26000"  # somebody has taken the prepared statements of this connection away
 _OURS = "surehook_inbox"
-# Beginnings of what ends with its transaction on MySQL and MariaDB. All else (SET, USE, CALL, a temporary table, what stands
-# behind a comment) may outlast it, as does a lock of theirs.
-_OF_THE_TRANSACTION = ("ins", "upd", "del", "sel", "rep", "wit", "sav", "rel", "rol")
-_LOCKS = "get_lock"
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
@@ -371,6 +369,11 @@ def _guard(engine: Engine) -> None:
         connection, error = context.connection, context.original_exception
         if connection is None or connection.invalidated or is_without_savepoint(error):
             return
+        if state_of(error) == _NO_STATEMENT:
+            if isinstance(connection, GivenConnection):
+                connection.info[LEFT] = True  # a handler's attempt fails, which counts
+            else:
+                context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
         if isinstance(error, asyncio.CancelledError) and connection.dialect.driver == "aiosqlite":
             interrupting.end_transaction(connection)
         if _is_handling(connection):
@@ -378,11 +381,17 @@ def _guard(engine: Engine) -> None:
             connection.info[FAILED_WITHIN] = True
 
     def leaves(connection: Connection, _: object, statement: str, *rest: object) -> None:
-        said = statement.lower()
-        if (_LOCKS in said or not said.lstrip().startswith(_OF_THE_TRANSACTION)) and _is_handling(connection):
-            connection.info[driver_connections.LEFT] = True
+        if not _is_handling(connection):
+            return
+        if ends_for_good(statement):
+            raise HandlerCommits(REFUSED)
+        if changes_session(statement):
+            connection.info[CHANGED] = True
+        if outlasts_transaction(statement, is_postgresql=is_postgresql):
+            connection.info[LEFT] = True
 
-    if engine.dialect.name in ("mysql", "mariadb"):  # they have no settings of a transaction
+    is_postgresql = engine.dialect.name == "postgresql"
+    if engine.dialect.name != "sqlite":  # there, a transaction begins with what is said (deferred_begin.py)
         event.listen(engine, "before_cursor_execute", leaves)
     event.listen(engine, "handle_error", failed)
     event.listen(engine, "commit", refuse)

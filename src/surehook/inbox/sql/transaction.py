@@ -29,7 +29,7 @@ from surehook.inbox.sql import (
 )
 from surehook.inbox.sql.contention import is_contended
 from surehook.inbox.sql.deferred_begin import Writer
-from surehook.inbox.sql.driver_connections import give, lend, take_back
+from surehook.inbox.sql.driver_connections import begin_notes, give, lend, take_back, was_changed
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
@@ -61,7 +61,6 @@ from surehook.ports.inbox_runs import DocumentKey, Filter, Run, State
 from surehook.ports.inbox_waking import DueDocuments
 
 T = TypeVar("T")
-
 _SAVEPOINT = "surehook_run"
 
 
@@ -86,7 +85,7 @@ class SqlTransaction(ReceiptStatements, Tries):
         self._sessions = sessions
         self._root = connection.get_transaction()
         # Kept: it is asked for thrice an event, and not to be had of a connection that is lost.
-        self._info = connection.info
+        self._info = begin_notes(connection)
         self._joins = connection.dialect.driver in direct.SEVERAL
         self._is_batch = False  # several runs are processed in this transaction
         self._stands = False  # a savepoint whose work is well, and which the next one may release
@@ -309,6 +308,10 @@ class SqlTransaction(ReceiptStatements, Tries):
                 # The rows of the whole batch are locked until its end, in an order that no handler has chosen.
                 raise Contended(f"workers wanted the same rows: {type(error).__name__}") from error
             raise
+
+    @property
+    def has_changed_session(self) -> bool:
+        return was_changed(self._info)
 
     @property
     def is_ended(self) -> bool:
