@@ -217,6 +217,7 @@ class TestItHasWaitedSinceItCame:
         goes_on(house, 2)
         assert house.states() == {"evt_2": "accepted", "evt_3": "held"}
         house.receive("evt_1", "document.sent", document="doc_1")
+        house.work()
         goes_on(house)
         assert house.states() == {"evt_1": "finalized", "evt_2": "dead", "evt_3": "finalized"}
 
