@@ -37,9 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def runner() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
-        for _ in range(
-            4
-        ):  # who is cancelled gives its connection back in a task of its own, or begins another
+        # Who is cancelled gives its connection back in a task of its own, or begins another.
+        for _ in range(4):
             runner.run(cancel_others(timeout_s=5))
 
 
