@@ -337,7 +337,7 @@ def test_a_handler_that_commits_past_django_is_dead_at_once_and_its_work_stands_
         if by == "the driver":
             connection.connection.commit()
         else:
-            connection.cursor().execute("COMMIT")
+            connection.cursor().execute("/* by hand */ COMMIT")
         if raises:
             raise ValueError("after it")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import create_engine, event, text
+from sqlalchemy.exc import DBAPIError
 
-from surehook.inbox import Backoff
+from surehook.inbox import Backoff, Inbox
 from surehook.inbox.sql.driver_connections import GivenConnection
-from surehook.inbox.sql.handler_statements import changes_session, ends_for_good, outlasts_transaction
-from tests.inbox.house import House, known_as_quick
+from surehook.inbox.sql.handler_statements import changes_session, ends_transaction, outlasts_transaction
+from tests.inbox.house import House, known_as_quick, partner
 
 INSERT = "insert into effects (event_id) values (:id)"
 SERVERS = [("postgresql", "sync"), ("postgresql", "async"), ("mariadb", "sync"), ("mariadb", "async")]
@@ -161,19 +162,74 @@ def test_statements_that_are_gone_heal_by_themselves(house):
     assert set(house.states().values()) == {"finalized"}
 
 
-@pytest.mark.parametrize("house", SERVERS, ids="-".join, indirect=True)
-def test_an_end_that_cannot_be_found_out_is_refused_before_it_is_said(house, caplog):
-    is_postgresql = house.inbox.store.engine.dialect.name == "postgresql"
-    defined(
-        house, INSERT.replace(":id", "'x'"), "prepare transaction 'x'" if is_postgresql else "commit release"
-    )
+@pytest.mark.parametrize("house", [("sqlite", "sync"), ("sqlite", "async")], ids="-".join, indirect=True)
+def test_nor_do_they_see_what_one_of_them_says_to_the_drivers_own_connection(house):
+    def odd(event, tx):
+        tx.connection.cursor().execute("create temporary table mine (n int)")
+
+    async def waiting(event, tx):
+        await tx.run_sync(lambda connection: odd(event, connection))
+
+    seen = defined(house, seen="select count(*) from temp.sqlite_master")
+    house.inbox.on("partner", "strange")(odd if house.kind == "sync" else waiting)
+    for n, kind in enumerate(("even", "strange", "even", "even")):
+        house.receive(f"evt_{n}", kind)
+    house.work()
+    assert (seen, set(house.states().values())) == ([0, 0, 0], {"finalized"})
+
+
+def test_an_engine_of_the_applications_keeps_its_own_transactions(ground_of):
+    """A statement that is gone costs the inbox's connections, and not a transaction of whoever handed the engine in."""
+    engine = create_engine(ground_of("postgresql", "sync")[1].replace("postgresql:", "postgresql+psycopg:"))
+    inbox = Inbox(engine, [partner()])
+    inbox.create_tables()
+    with engine.begin() as connection:
+        connection.execute(text("create table mine (n int)"))
+        with pytest.raises(DBAPIError) as failed, connection.begin_nested():
+            connection.execute(text("deallocate nothing"))
+        connection.execute(text("insert into mine values (1)"))
+    assert not failed.value.connection_invalidated
+    with engine.connect() as connection:
+        assert connection.execute(text("select n from mine")).scalar() == 1
+    inbox.close()
+    engine.dispose()
+
+
+ENDS = {
+    "sqlite": ["commit", "END"],
+    "postgresql": ["commit", "rollback", "prepare transaction 'x'", "abort"],
+    "mariadb": [
+        "commit",
+        "rollback release",
+        "truncate table cache",
+        "create table more (n int)",
+        "set autocommit = 1",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("house", "statement"),
+    [
+        ((database, kind), said)
+        for database, ends in ENDS.items()
+        for kind in ("sync", "async")
+        for said in ends
+    ],
+    indirect=["house"],
+)
+def test_a_statement_that_would_end_the_transaction_is_refused_before_it_is_said(house, caplog, statement):
+    """What it did stood without the mark; so did what others of its batch had done, and they did it once more."""
+    house.sql("create table cache (n int)")
+    defined(house, INSERT.replace(":id", "'x'"), statement)
     received(house)
     for _ in range(3):
         house.work()
         house.clock.passes(3600)
     assert effects(house) == {"evt_1": 1, "evt_3": 1, "evt_5": 1}
-    assert {one.code for one in house.events() if one.type == "odd"} == {"commit_failed"}
-    assert "the inbox commits" in caplog.text
+    odd = [one for one in house.events() if one.type == "odd"]
+    assert {(one.state, one.code, one.attempts) for one in odd} == {("dead", "commit_failed", 2)}
+    assert "this statement would end the transaction, so it was not said" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -186,6 +242,16 @@ def test_an_end_that_cannot_be_found_out_is_refused_before_it_is_said(house, cap
         ("select set_config('a.b', 'c', true)", True, True, False),
         ("set local role clerk", True, True, False),
         ("/* why */ set role clerk", True, True, False),
+        ("/* app */ -- and who\n select 1", False, False, False),
+        ("/*! set @a = 1 */", True, True, False),
+        ("(select 1) union (select 2)", False, False, False),
+        ("((values (1)))", False, False, False),
+        ("insert into t values ('a; set b', 'it''s; so', \"into @c\")", False, False, False),
+        ("update t set word = 'it\\'s; so'", False, False, False),
+        ("select 1 as n into temp mine", True, True, False),
+        ("select 'w'\ninto\n@word", True, True, False),
+        ("explain select 1", False, False, False),
+        ("show tables", False, False, False),
         ("insert into t values (1); set role clerk", True, True, False),
         ("create temp table t (n int)", True, True, False),
         ("select get_lock('a', 1)", False, True, False),
@@ -200,43 +266,36 @@ def test_what_a_statement_leaves_is_read_by_its_first_words(statement, changes, 
     assert changes_session(statement) == changes
     assert outlasts_transaction(statement, is_postgresql=False) == outlasts
     assert outlasts_transaction(statement, is_postgresql=True) == outlasts_pg
-    assert not ends_for_good(statement)
+    assert not ends_transaction(statement, "postgresql")
 
 
 @pytest.mark.parametrize(
-    ("statement", "ends"),
+    ("statement", "ends", "ends_mysql"),
     [
-        ("prepare transaction 'x'", True),
-        ("XA PREPARE 'x'", True),
-        (" commit and no chain release", True),
-        ("rollback work\nrelease", True),
-        ("prepare transactions as select 1", False),
-        ("release savepoint a", False),
-        ("rollback to savepoint a", False),
-        ("select 'commit release'", False),
+        ("prepare transaction 'x'", True, True),
+        (" commit and no chain release", True, True),
+        ("rollback work", True, True),
+        ("END;", True, True),
+        ("prepare transactions as select 1", False, False),
+        ("release savepoint a", False, False),
+        ("rollback to savepoint a", False, False),
+        ("ROLLBACK TRANSACTION TO a", False, False),
+        ("select 'commit release'", False, False),
+        ("insert into t values ('; commit')", False, False),
+        ("savepoint commit", False, False),
+        ("committed", False, False),
+        ("XA PREPARE 'x'", False, True),
+        ("begin", False, True),
+        ("begin not atomic select 1; end", False, False),
+        ("create temporary table t (n int)", False, False),
+        ("create or replace table t (n int)", False, True),
+        ("drop temporary table t", False, False),
+        ("drop table t", False, True),
+        ("set @@autocommit=0", False, True),
+        ("set autocommit_more = 1", False, False),
+        ("set @word = 'autocommit'", False, False),
     ],
 )
-def test_ends_of_a_transaction_that_are_not_to_be_found_out(statement, ends):
-    assert ends_for_good(statement) == ends
-
-
-@pytest.mark.parametrize(
-    "ground", [(one, "django") for one in ("postgresql", "mariadb", "sqlite")], ids="-".join, indirect=True
-)
-def test_so_too_with_the_connection_of_django(houses):
-    house = houses()
-
-    @house.inbox.on("partner", "*")
-    def works(event, tx):
-        with tx.cursor() as cursor:
-            if event.type == "odd":
-                cursor.execute("create temporary table mine (n int)")
-            cursor.execute("insert into effects (event_id) values (%s)", [event.id])
-
-    ended = []
-    house.inbox.observe(ended.append)
-    received(house, 4)
-    known_as_quick(house.inbox)
-    worker = house.inbox.worker()
-    house.turn(worker)
-    assert house.effects() == ["evt_0"], "the batch ended with it"
+def test_ends_of_a_transaction_are_known_by_their_first_words(statement, ends, ends_mysql):
+    assert ends_transaction(statement, "postgresql") == ends_transaction(statement, "sqlite") == ends
+    assert ends_transaction(statement, "mariadb") == ends_mysql

@@ -184,13 +184,13 @@ def test_one_that_ends_the_transaction_is_called_again_after_an_hour(houses, cap
     def blocking(event, tx):
         calls.append(house.clock.at)
         if hasattr(tx, "cursor"):  # Django's
-            tx.cursor().execute("commit")
+            tx.cursor().execute("/* by hand */ commit")
         else:
-            tx.execute(text("commit"))
+            tx.execute(text("/* by hand */ commit"))
 
     async def waiting(event, tx):
         calls.append(house.clock.at)
-        await tx.execute(text("commit"))
+        await tx.execute(text("/* by hand */ commit"))
 
     house.inbox.on_undo("partner", "*")(waiting if house.kind == "async" else blocking)
     tell(house, 1, 2, 3, 4)

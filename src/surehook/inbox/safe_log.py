@@ -62,8 +62,12 @@ class SafeLogger(Adapter):
 
 
 def _line(said: object, *args: object) -> str:
-    text = f"{type(said).__name__}: {said}" if isinstance(said, Exception) else str(said)
-    return log_text(text % args if args else text).partition("\n")[0]
+    name = f"{type(said).__name__}: " if isinstance(said, Exception) else ""
+    try:
+        text = str(said)
+        return name + log_text(text % args if args else text).partition("\n")[0]
+    except Exception:
+        return f"{name}it cannot be written"
 
 
 log = SafeLogger(logging.getLogger("surehook.inbox"))

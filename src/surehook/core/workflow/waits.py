@@ -114,8 +114,6 @@ class QueueWaits(Placing):
         """The instant at which the first command, or the first end of a wait, is due."""
         if self.draft.words:
             return self.draft.words[0].at
-        if self.order.mode == "free" and self.draft.waiting:  # the table was changed since
-            return next(self._deadlines())[0]
         instants = [*self._turns()]
         if (first := self._first_to_lapse()) is not None:
             instants.append(first[0])
@@ -123,8 +121,10 @@ class QueueWaits(Placing):
 
     def _turns(self) -> Iterator[int]:
         """The instants at which waiting ones can have their turn, since what they waited for comes no more."""
-        if self.draft.stopped is None:
-            for one in self.draft.waiting:
+        # The table was changed since: they go on as they came, and nothing stops them.
+        is_free = self.order.mode == "free"
+        if self.draft.stopped is None or is_free:
+            for one in self.draft.waiting[: 1 if is_free else None]:
                 if (at := self._turn_at(one)) is not None:
                     yield max(at, one.since)
 

@@ -26,8 +26,13 @@ from surehook.inbox.safe_log import log
 from surehook.inbox.sql import borrowed, cutting, engines
 from surehook.inbox.sql.deferred_begin import Writer
 from surehook.inbox.sql.driver_connections import CHANGED, driver
-from surehook.inbox.sql.handler_commits import FAILED_WITHIN, REFUSED, HandlerCommits, HandlerEndedIt
-from surehook.inbox.sql.handler_statements import changes_session, ends_for_good
+from surehook.inbox.sql.handler_commits import (
+    FAILED_WITHIN,
+    REFUSED_STATEMENT,
+    HandlerCommits,
+    HandlerEndedIt,
+)
+from surehook.inbox.sql.handler_statements import changes_session, ends_transaction
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import SqlTransaction
@@ -109,8 +114,8 @@ class DjangoTransaction(SqlTransaction):
         """Run a statement; note that it has changed more than rows, or failed: it may have ended the transaction, and the handler
         may catch it."""
         said = str(statement[0])
-        if ends_for_good(said):
-            raise HandlerCommits(REFUSED)
+        if ends_transaction(said, self._django.vendor):
+            raise HandlerCommits(REFUSED_STATEMENT)
         if changes_session(said):
             self._info[CHANGED] = True
         try:

@@ -35,6 +35,7 @@ from surehook.inbox.sql.idle_timeout import StoreBounds
 Row = tuple[Any, ...]
 
 ARRAYS = ("asyncpg", "psycopg")  # drivers that take lists for arrays
+UNCOUNTED = "psycopg2"  # it may send several statements at a time, and then tells of the last
 WRITTEN = "psycopg"  # the one of them to which arrays of bytes are given as text
 _STEPS = (64, 16, 4, 1)  # rows of one statement on SQLite
 _PARAMETERS = 999  # of one statement: the bound of old SQLite builds
@@ -87,7 +88,8 @@ def update_rows(
     dialect = connection.dialect
     arrays = dialect.driver in ARRAYS
     given = tuple(_turned(dialect, Rows(table, (*columns, *keys), rows))) if arrays else list(rows)
-    return connection.exec_driver_sql(_update(dialect, table, columns, keys), given).rowcount
+    found = connection.exec_driver_sql(_update(dialect, table, columns, keys), given).rowcount
+    return len(rows) if dialect.driver == UNCOUNTED else found
 
 
 def byte_array(values: Iterable[bytes | None]) -> str:

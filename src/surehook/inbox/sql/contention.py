@@ -19,6 +19,9 @@ def is_contended(error: BaseException) -> bool:
     return bool(error.orig and error.orig.args and error.orig.args[0] in _CONTENDED_MYSQL)
 
 
+NO_STATEMENT = "26000"  # somebody has taken the prepared statements of a connection away
+
+
 def sqlstate(error: DBAPIError) -> str | None:
     """The SQLSTATE of an error, where its driver tells it."""
     return state_of(error.orig)

@@ -36,6 +36,8 @@ from surehook.inbox.sql.driver_connections import (
     own_options,
     pooled,
 )
+from surehook.inbox.sql.handler_commits import REFUSED_STATEMENT, HandlerCommits
+from surehook.inbox.sql.handler_statements import ends_transaction
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -97,6 +99,8 @@ class Writer:
         def about_to(
             _: Connection, cursor: object, statement: str, values: object, *rest: object
         ) -> tuple[str, object]:
+            if ends_transaction(statement, "sqlite"):
+                raise HandlerCommits(REFUSED_STATEMENT)
             self.about_to(connection)
             if statement.lstrip()[:6].lower().startswith(_OF_THE_CONNECTION):
                 self.spoilt()
@@ -159,6 +163,7 @@ class Writer:
     def gives_driver(self, connection: Connection) -> None:
         """Note that its owner is given the driver's connection: it is about to say something, and nobody hears what."""
         self.has_driver = self.is_spoilt = True
+        pooled(connection).info[CHANGED] = True
         self.about_to(connection)
 
     def drop_spoilt(self, connection: Connection) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import Pool, QueuePool, SingletonThreadPool, StaticPool
@@ -22,7 +22,8 @@ from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
 from surehook.inbox.safe_log import log
 from surehook.inbox.sql import cutting
-from surehook.inbox.sql.driver_connections import HANDLED
+from surehook.inbox.sql.contention import NO_STATEMENT, state_of
+from surehook.inbox.sql.driver_connections import HANDLED, GivenConnection
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
@@ -265,6 +266,7 @@ def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
         _ask_after_idling(engine, asked_s)
     if engine.dialect.name == "postgresql":
         event.listen(engine, "checkin", _forget_session)
+        event.listen(engine, "handle_error", _without_statements)
     if not isinstance(engine.pool, StaticPool):  # a child has a copy of a database in memory
         _begun_anew_in_children(engine)
 
@@ -318,6 +320,15 @@ def _lives(engine: Engine, connection: DBAPIConnection) -> bool:
         if engine.dialect.is_disconnect(error, connection, None):
             return False
         raise
+
+
+def _without_statements(context: ExceptionContext) -> None:
+    """Give up a connection whose prepared statements somebody has taken away, a pooler between: it would fail each time. Not in
+    a handler's transaction, of which the attempt fails and counts."""
+    if state_of(context.original_exception) == NO_STATEMENT and not isinstance(
+        context.connection, GivenConnection
+    ):
+        context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
 
 
 def _forget_session(driver: Any, record: Any) -> None:

@@ -8,6 +8,10 @@ from surehook.ports.inbox import StoreError
 # In a connection's `info`: a statement of the handler has failed, and it may have gone on.
 FAILED_WITHIN = "surehook_inbox_failed"
 REFUSED = "the inbox commits: a handler may only use savepoints (begin_nested)"
+REFUSED_STATEMENT = (
+    "the inbox commits: this statement would end the transaction, so it was not said (on MySQL and MariaDB, CREATE, ALTER, DROP, "
+    "TRUNCATE and LOCK TABLES do that too). Say it elsewhere; a handler may only use savepoints (begin_nested)"
+)
 ENDED_IT = (
     "a statement of the handler has ended the transaction (COMMIT or ROLLBACK as a statement, or by the driver's own "
     "connection; on MySQL and MariaDB also TRUNCATE, CREATE, ALTER, DROP and LOCK TABLES): what it did before that may stand, so "

@@ -11,40 +11,54 @@ from __future__ import annotations
 
 import re
 
+MYSQL = ("mysql", "mariadb")
 _ROWS = (
-    "ins", "upd", "del", "sel", "mer", "rep", "wit", "val", "sav", "rel", "rol", "loc", "cop", "exp", "sho", "not",
+    "ins", "upd", "del", "sel", "mer", "rep", "wit", "val", "sav", "rel", "rol", "loc", "cop", "exp", "sho", "des", "not",
 )  # fmt: skip
 # Beginnings of what ends with its transaction on MySQL and MariaDB; a lock of `get_lock` does not.
-_OF_THE_TRANSACTION = ("ins", "upd", "del", "sel", "rep", "wit", "sav", "rel", "rol")
-_SETTINGS = ("set_config", "into @", ":=")  # of functions and of a SELECT
+_OF_THE_TRANSACTION = ("ins", "upd", "del", "sel", "rep", "wit", "val", "sav", "rel", "rol", "exp", "sho", "des")  # fmt: skip
 _LOCKS = "get_lock"
+# Further statements, and functions and forms of SELECT that set something.
+_MORE = re.compile(r";|:=|\bset_config\b|\binto\s+(?:@|temp)")
+_BEFORE = re.compile(r"\A(?:\s|\(|--[^\n]*\n|/\*(?!!|M!).*?\*/)+", re.DOTALL)
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"", re.DOTALL)
 # DEALLOCATE and DISCARD: drivers and SQLAlchemy keep prepared statements by their names. PREPARE and LISTEN stay otherwise.
 _OF_THE_SESSION = ("dea", "dis", "pre", "lis")
-# Neither the end of the transaction nor its rows are to be had after these, and no error says so.
-_ENDS = re.compile(
-    r"\s*(?:prepare\s+transaction\b|xa\s+prepare\b|(?:commit|rollback)\b.*\brelease\b)",
-    re.IGNORECASE | re.DOTALL,
+# Ends of the transaction, all of it and not a savepoint's. Only as a whole statement: text that is stored may say anything.
+_ENDS = r"\s*(?:commit|abort|end|prepare\s+transaction|rollback(?!(?:\s+(?:work|transaction))?\s+to\b))\b"
+_ENDS_ANYWHERE = re.compile(_ENDS, re.IGNORECASE)
+# Statements before which MySQL and MariaDB commit by themselves.
+_ENDS_MYSQL = re.compile(
+    rf"{_ENDS}|\s*(?:begin(?!\s+not\b)|start\s+transaction|xa|(?:create(?:\s+or\s+replace)?|drop)(?!\s+temporary)|alter|truncate"
+    r"|rename|lock\s+tables?|grant|revoke|analyze|optimize|repair|flush|set\s+(?:session\s+|@@(?:session\.)?)?autocommit)\b",
+    re.IGNORECASE,
 )
 
 
-def ends_for_good(statement: str) -> bool:
-    """Tell whether it ends the transaction in a way that is not to be found out: prepared for two phases, or with the session."""
-    return _ENDS.match(statement) is not None
+def ends_transaction(statement: str, dialect: str) -> bool:
+    """Tell whether a statement would end the transaction: what the handler did would stand, or be gone, and the mark with it."""
+    return (_ENDS_MYSQL if dialect in MYSQL else _ENDS_ANYWHERE).match(statement) is not None
 
 
 def changes_session(statement: str) -> bool:
     """Tell whether others in the transaction might see what it does, besides rows."""
-    said = statement.strip("; \n\t").lower()
-    return not said.startswith(_ROWS) or ";" in said or _has_settings(said)
+    said = _first_words(statement)
+    return not said.startswith(_ROWS) or _has_more(said)
 
 
 def outlasts_transaction(statement: str, *, is_postgresql: bool) -> bool:
     """Tell whether the connection must not be given to others."""
-    said = statement.strip("; \n\t").lower()
+    said = _first_words(statement)
     if is_postgresql:
-        return said.startswith(_OF_THE_SESSION) or ("deallocate" in said and ";" in said)
-    return not said.startswith(_OF_THE_TRANSACTION) or ";" in said or _LOCKS in said or _has_settings(said)
+        return said.startswith(_OF_THE_SESSION) or ("deallocate" in said and _has_more(said))
+    return not said.startswith(_OF_THE_TRANSACTION) or _LOCKS in said or _has_more(said)
 
 
-def _has_settings(said: str) -> bool:
-    return any(one in said for one in _SETTINGS)
+def _first_words(statement: str) -> str:
+    """Take away what stands before them: comments, except those that MySQL and MariaDB carry out, and parentheses."""
+    return _BEFORE.sub("", statement, count=1).rstrip("; \n\t").lower()
+
+
+def _has_more(said: str) -> bool:
+    """Tell whether there is another statement behind a semicolon, or one that sets something; neither within a literal."""
+    return _MORE.search(said) is not None and _MORE.search(_LITERAL.sub("", said)) is not None

@@ -26,17 +26,18 @@ from sqlalchemy.util import await_only
 from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import driver_connections, engines, interrupting, open_transactions, rights, versions
-from surehook.inbox.sql.contention import is_contended, sqlstate, state_of
+from surehook.inbox.sql.contention import NO_STATEMENT, is_contended, sqlstate, state_of
 from surehook.inbox.sql.deferred_begin import AsyncWriter, Writer
 from surehook.inbox.sql.driver_connections import CHANGED, HANDLING, LEFT, GivenConnection
 from surehook.inbox.sql.handler_commits import (
     FAILED_WITHIN,
     REFUSED,
+    REFUSED_STATEMENT,
     HandlerCommits,
     HandlerEndedIt,
     is_without_savepoint,
 )
-from surehook.inbox.sql.handler_statements import changes_session, ends_for_good, outlasts_transaction
+from surehook.inbox.sql.handler_statements import changes_session, ends_transaction, outlasts_transaction
 from surehook.inbox.sql.open_transactions import Open
 from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
@@ -48,7 +49,6 @@ T = TypeVar("T")
 # SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
 # serialization), lock_not_available, and transactions that were idle, or open, for too long.
 _AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
-_NO_STATEMENT = "26000"  # somebody has taken the prepared statements of this connection away
 _OURS = "surehook_inbox"
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
@@ -369,22 +369,20 @@ def _guard(engine: Engine) -> None:
         connection, error = context.connection, context.original_exception
         if connection is None or connection.invalidated or is_without_savepoint(error):
             return
-        if state_of(error) == _NO_STATEMENT:
-            if isinstance(connection, GivenConnection):
-                connection.info[LEFT] = True  # a handler's attempt fails, which counts
-            else:
-                context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
+        if isinstance(connection, GivenConnection) and state_of(error) == NO_STATEMENT:
+            connection.info[LEFT] = True
         if isinstance(error, asyncio.CancelledError) and connection.dialect.driver == "aiosqlite":
             interrupting.end_transaction(connection)
         if _is_handling(connection):
             # it may have ended the transaction, and the handler may catch it
             connection.info[FAILED_WITHIN] = True
 
-    def leaves(connection: Connection, _: object, statement: str, *rest: object) -> None:
+    def leaves(connection: Connection, _: object, said: object, *rest: object) -> None:
         if not _is_handling(connection):
             return
-        if ends_for_good(statement):
-            raise HandlerCommits(REFUSED)
+        statement = str(said)  # a driver's own composition, too
+        if ends_transaction(statement, connection.dialect.name):
+            raise HandlerCommits(REFUSED_STATEMENT)
         if changes_session(statement):
             connection.info[CHANGED] = True
         if outlasts_transaction(statement, is_postgresql=is_postgresql):
