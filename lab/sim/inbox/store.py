@@ -158,6 +158,11 @@ class _Watched:
         self.found = False  # a claim found something
         self.wakes = False
 
+    @property
+    def has_changed_session(self) -> bool:
+        """As the transaction says: asking is no moment, since nothing is said to the database."""
+        return bool(self.transaction.has_changed_session)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.transaction, name)
 
