@@ -1,8 +1,8 @@
 """The traces of a handler's statements: for others in its transaction, and for the next one on its connection.
 
 Read by their first words, and by default for the worse: a statement that is not known to change rows only may have set something
-(SET, USE, CALL, a temporary table, a cursor, what stands behind a comment or a semicolon). Then the batch ends with this handler,
-so that nobody else sees it. The end of the transaction takes it back on PostgreSQL, and a few statements at the end of its
+(SET, USE, CALL, a temporary table, a cursor, what stands behind a semicolon). Then the batch ends with this handler, so that
+nobody else sees it. The end of the transaction takes it back on PostgreSQL, and a few statements at the end of its
 connection's use what was set for longer. MySQL and MariaDB have neither: there the connection is closed, as it is everywhere
 after a statement that takes away what drivers rely on.
 """
@@ -10,7 +10,11 @@ after a statement that takes away what drivers rely on.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
+TEXTS = 512  # that are remembered: those of a program's handlers, which say them again for each event
+TEXT_CHARS = 2_000  # of one that is; longer ones have their values written into them
 MYSQL = ("mysql", "mariadb")
 _ROWS = (
     "ins", "upd", "del", "sel", "mer", "rep", "wit", "val", "sav", "rel", "rol", "loc", "cop", "exp", "sho", "des", "not",
@@ -33,6 +37,30 @@ _ENDS_MYSQL = re.compile(
     r"|rename|lock\s+tables?|grant|revoke|analyze|optimize|repair|flush|set\s+(?:session\s+|@@(?:session\.)?)?autocommit)\b",
     re.IGNORECASE,
 )
+
+
+class Traces(NamedTuple):
+    """The three answers below, of one statement."""
+
+    ends: bool
+    changes: bool
+    outlasts: bool
+
+
+def traces(statement: str, dialect: str) -> Traces:
+    """Read a statement of a handler's."""
+    return _remembered(statement, dialect) if len(statement) <= TEXT_CHARS else _read(statement, dialect)
+
+
+def _read(statement: str, dialect: str) -> Traces:
+    return Traces(
+        ends_transaction(statement, dialect),
+        changes_session(statement),
+        outlasts_transaction(statement, is_postgresql=dialect == "postgresql"),
+    )
+
+
+_remembered = lru_cache(maxsize=TEXTS)(_read)
 
 
 def ends_transaction(statement: str, dialect: str) -> bool:

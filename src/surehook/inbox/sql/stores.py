@@ -37,7 +37,7 @@ from surehook.inbox.sql.handler_commits import (
     HandlerEndedIt,
     is_without_savepoint,
 )
-from surehook.inbox.sql.handler_statements import changes_session, ends_transaction, outlasts_transaction
+from surehook.inbox.sql.handler_statements import traces
 from surehook.inbox.sql.open_transactions import Open
 from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
@@ -380,15 +380,14 @@ def _guard(engine: Engine) -> None:
     def leaves(connection: Connection, _: object, said: object, *rest: object) -> None:
         if not _is_handling(connection):
             return
-        statement = str(said)  # a driver's own composition, too
-        if ends_transaction(statement, connection.dialect.name):
+        found = traces(str(said), connection.dialect.name)  # a driver's own composition, too
+        if found.ends:
             raise HandlerCommits(REFUSED_STATEMENT)
-        if changes_session(statement):
+        if found.changes:
             connection.info[CHANGED] = True
-        if outlasts_transaction(statement, is_postgresql=is_postgresql):
+        if found.outlasts:
             connection.info[LEFT] = True
 
-    is_postgresql = engine.dialect.name == "postgresql"
     if engine.dialect.name != "sqlite":  # there, a transaction begins with what is said (deferred_begin.py)
         event.listen(engine, "before_cursor_execute", leaves)
     event.listen(engine, "handle_error", failed)
