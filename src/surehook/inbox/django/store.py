@@ -32,7 +32,7 @@ from surehook.inbox.sql.handler_commits import (
     HandlerCommits,
     HandlerEndedIt,
 )
-from surehook.inbox.sql.handler_statements import changes_session, ends_transaction
+from surehook.inbox.sql.handler_statements import traces
 from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import SqlTransaction
@@ -113,10 +113,10 @@ class DjangoTransaction(SqlTransaction):
     def _noting(self, then: Callable[..., object], *statement: object) -> object:
         """Run a statement; note that it has changed more than rows, or failed: it may have ended the transaction, and the handler
         may catch it."""
-        said = str(statement[0])
-        if ends_transaction(said, self._django.vendor):
+        found = traces(str(statement[0]), self._django.vendor)
+        if found.ends:
             raise HandlerCommits(REFUSED_STATEMENT)
-        if changes_session(said):
+        if found.changes:
             self._info[CHANGED] = True
         try:
             return then(*statement)

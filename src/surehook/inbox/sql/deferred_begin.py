@@ -37,7 +37,7 @@ from surehook.inbox.sql.driver_connections import (
     pooled,
 )
 from surehook.inbox.sql.handler_commits import REFUSED_STATEMENT, HandlerCommits
-from surehook.inbox.sql.handler_statements import ends_transaction
+from surehook.inbox.sql.handler_statements import traces
 from surehook.ports.inbox import DocumentMoved, DocumentRow, LostLease, StoreError
 from surehook.ports.inbox_runs import DocumentKey
 
@@ -99,7 +99,7 @@ class Writer:
         def about_to(
             _: Connection, cursor: object, statement: str, values: object, *rest: object
         ) -> tuple[str, object]:
-            if ends_transaction(statement, "sqlite"):
+            if traces(statement, "sqlite").ends:
                 raise HandlerCommits(REFUSED_STATEMENT)
             self.about_to(connection)
             if statement.lstrip()[:6].lower().startswith(_OF_THE_CONNECTION):

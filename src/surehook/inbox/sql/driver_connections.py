@@ -96,7 +96,7 @@ def begin_notes(connection: Connection) -> _InfoType:
 
 
 def was_changed(notes: _InfoType) -> bool:
-    """True if others in this transaction might see what a handler has set, or if it had the driver's own connection."""
+    """Tell whether others in this transaction might see what a handler has set, or whether it had the driver's own connection."""
     return CHANGED in notes or LEFT in notes
 
 
