@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import weakref
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor, ExceptionContext
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import Pool, QueuePool, SingletonThreadPool, StaticPool
@@ -53,6 +54,7 @@ _LIBPQ = frozenset(
     ]
 )
 _FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP"
+_IN_THE_WAY = 10  # transactions of others to wait for until a new SQLite file has its log
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
@@ -359,12 +361,23 @@ def _quick(connection: DBAPIConnection, record: Any) -> None:
 
 def _set(connection: DBAPIConnection, synchronous: str) -> None:
     cursor = connection.cursor()
-    pragmas = (
-        "journal_mode=WAL",
-        synchronous,
-        f"busy_timeout={BUSY_MS}",
-        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
-    )
-    for pragma in pragmas:
-        cursor.execute(f"PRAGMA {pragma}")
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+    _write_ahead(cursor)
+    cursor.execute(f"PRAGMA {synchronous}")
+    cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
     cursor.close()
+
+
+def _write_ahead(cursor: DBAPICursor) -> None:
+    """SQLite does not wait when a new file is given its log while another process does the same: it fails at once. To begin
+    a transaction does wait, for the one that is in the way."""
+    for _ in range(_IN_THE_WAY):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+        cursor.execute("BEGIN EXCLUSIVE")
+        cursor.execute("ROLLBACK")
+    cursor.execute("PRAGMA journal_mode=WAL")
