@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,11 +31,11 @@ class Waiting:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[Path]:
+def file(tmp_path: Path) -> Path:
     made = tmp_path / "inbox.db"
     with closing(sqlite3.connect(made)) as connection:
         connection.execute("create table somebodys (id integer)")
-    yield made
+    return made
 
 
 def opened(file: Path) -> sqlite3.Connection:

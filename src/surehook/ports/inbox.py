@@ -113,7 +113,7 @@ class Stored(Struct, frozen=True, gc=False):
     id: bytes
 
 
-class Settlement(Struct, kw_only=True):
+class Settlement(Struct, kw_only=True, gc=False):
     """The end of a run, or when it is tried again (`due_at`, Unix milliseconds)."""
 
     run: bytes
@@ -168,7 +168,7 @@ class Conflict(Struct, frozen=True, kw_only=True):
     body_bytes: int | None  # None: its retention has ended
 
 
-class DocumentRow(Struct, frozen=True, kw_only=True):
+class DocumentRow(Struct, frozen=True, kw_only=True, gc=False):
     """A document as stored: `body` is its state as JSON, None before anything was decided; `wake_at` Unix milliseconds."""
 
     key: DocumentKey
@@ -186,7 +186,7 @@ class HeldRun(Struct, frozen=True):
     step: str | None
 
 
-class StepRow(Struct, frozen=True, kw_only=True):
+class StepRow(Struct, frozen=True, kw_only=True, gc=False):
     """One decision about a document, for the journal: `body` is the step as JSON, `event` whose it is, or None."""
 
     id: bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from surehook.core import limits
@@ -39,13 +40,18 @@ class ReceivedRequest:
         self, provider: Provider, headers: Headers, raw: bytes, url: str | None, known: Mapping[str, str]
     ) -> None:
         self.provider, self.raw, self.url, self.known = provider, raw, url, known
-        self.headers = _collected(headers)  # names in lower case, each with all its values
+        self._headers = headers
         self._parsed: tuple[object] | None = None
         self._form: list[tuple[str, str]] | None = None
         self._elements: dict[str, list[str]] | None = None
         self.content = b""  # what was signed, once that is known
 
     # -- headers ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def headers(self) -> dict[str, list[str]]:
+        """Names in lower case, each with all its values. Raises VerifyError bad_setup."""
+        return _collected(self._headers)
 
     def header(self, place: Header) -> str | None:
         """The one value of a header and its aliases, or None. Raises VerifyError duplicate_header."""

@@ -28,6 +28,8 @@ def digest_of(event_id: str, source: str = "") -> str:
 
 def find_seen(seen: Mapping[str, Seen], event_id: str, source: str) -> Seen | None:
     """Find what is remembered of an event, also where an older version remembered it without its source."""
+    if not seen:
+        return None
     return seen.get(digest_of(event_id, source)) or seen.get(digest_of(event_id))
 
 
@@ -127,7 +129,7 @@ class Draft:
     ) -> None:
         """Keep an event's id, the number it took, and its branch; forget the oldest beyond the table's memory."""
         digest = digest_of(event.id, event.source)
-        if event.source:
+        if event.source and self.seen:
             self.seen.pop(digest_of(event.id), None)
         self.seen[digest] = Seen(
             digest, number, self.branch_of(event)[0] if branch is None else branch, undone
@@ -155,10 +157,11 @@ class Draft:
 
     def come_back(self, event: Arrival) -> Retried | None:
         """Forget that an event is tried again by itself, as it is here; what was kept of it, if it was so."""
-        found = next((one for one in self.retried if one.event.is_same(event)), None)
-        if found is not None:
-            self.retried.remove(found)
-        return found
+        for one in self.retried:
+            if one.event.is_same(event):
+                self.retried.remove(one)
+                return one
+        return None
 
     def branch_of(self, event: Arrival) -> tuple[int, bool]:
         """The branch an event belongs to, and whether its cause says so (else it is the present one)."""

@@ -22,7 +22,7 @@ def arrival_of(
 ) -> Arrival:
     """Read the arrival that the table looks at. Never raises: a value that cannot be read becomes the arrival's `flaw`."""
     sequence, bad_number = _number(body, fields.sequence)
-    version, bad_version = _version(body, fields.version)
+    version, bad_version = _name(body, fields.version, "version")
     cause, bad_cause = _name(body, fields.cause, "cause")
     party, bad_party = _name(body, fields.party, "party")
     replaces, bad_replaces = _name(body, fields.replaces, "replaces")
@@ -54,25 +54,12 @@ def _number(body: object, path: str | None) -> tuple[int | None, str | None]:
     return value, None
 
 
-def _version(body: object, path: str | None) -> tuple[str | None, str | None]:
-    value = None if path is None else at(body, path)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    return _text(value, path)
-
-
 def _name(body: object, path: str | None, what: str) -> tuple[str | None, str | None]:
     value = None if path is None else at(body, path)
-    if what == "document" and value is None:
-        return None, f"{path} is not there"
+    if value is None:
+        return None, f"{path} is not there" if what == "document" else None
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    return _text(value, path)
-
-
-def _text(value: object, path: str | None) -> tuple[str | None, str | None]:
-    if value is None:
-        return None, None
     if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX or not value.isprintable():
         return None, f"{path} is not 1 to {NAME_CHARS_MAX} visible characters"
     return value, None

@@ -113,7 +113,9 @@ def _move(draft: Draft, event: Arrival, kind: str, *, leap: bool, with_party: bo
     spends = token and (
         (found.kind == "move" and draft.state in flow.terminal) or (found.kind == "ahead" and not leap)
     )
-    ruling = _of_document(draft, kind, found, leap=leap or token)._replace(spends=spends)
+    ruling = _of_document(draft, kind, found, leap=leap or token)
+    if spends:
+        ruling = ruling._replace(spends=True)
     parties = draft.table.party_flow
     if not with_party or parties is None or event.party is None or not parties.knows(kind):
         return ruling

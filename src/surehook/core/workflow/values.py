@@ -1,7 +1,8 @@
 """The values that a document's workflow decides from and those it decides: arrival, document, step, decision.
 
-All are small values. A `Document` and a `Step` are stored by whoever calls; `msgspec.to_builtins` and `msgspec.convert`
-(or its JSON twins) carry both there and back.
+All are small values. None can lead back to itself, so the garbage collector need not look at them (`gc=False`). A `Document`
+and a `Step` are stored by whoever calls; `msgspec.to_builtins` and `msgspec.convert` (or its JSON twins) carry both there and
+back.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ RULES: dict[str, str] = {
 }
 
 
-class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The part of an event that the table looks at. No times: nothing is ever ordered by them.
 
     id            by which repeats are told, among events of one source
@@ -90,7 +91,7 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.id == other.id and (self.source == other.source or not (self.source and other.source))
 
 
-class Waiting(Struct, frozen=True, omit_defaults=True):
+class Waiting(Struct, frozen=True, omit_defaults=True, gc=False):
     """An event that came early.
 
     since   when it was first handed in (Unix milliseconds)
@@ -102,7 +103,7 @@ class Waiting(Struct, frozen=True, omit_defaults=True):
     until: int = 0
 
 
-class Retried(Struct, frozen=True, omit_defaults=True):
+class Retried(Struct, frozen=True, omit_defaults=True, gc=False):
     """An event that has left the queue, or failed as its turn came, and is tried again by itself.
 
     since     when it was first handed in (Unix milliseconds): if it has to wait once more, it has waited since then
@@ -129,7 +130,7 @@ class Retried(Struct, frozen=True, omit_defaults=True):
         return self.since < self.at
 
 
-class Party(Struct, frozen=True, omit_defaults=True):
+class Party(Struct, frozen=True, omit_defaults=True, gc=False):
     """The standing of one signer, and the branch and workflow version in which it began."""
 
     state: str
@@ -137,7 +138,7 @@ class Party(Struct, frozen=True, omit_defaults=True):
     version: str | None = None
 
 
-class Branch(Struct, frozen=True, omit_defaults=True):
+class Branch(Struct, frozen=True, omit_defaults=True, gc=False):
     """A way the workflow took. Number 0, the trunk, is always there.
 
     `opener` is the id of the event that opened it, `parent` the branch which that belonged to, `ended_by` the id of
@@ -150,7 +151,7 @@ class Branch(Struct, frozen=True, omit_defaults=True):
     ended_by: str | None = None
 
 
-class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
+class Seen(Struct, frozen=True, omit_defaults=True, array_like=True, gc=False):
     """One remembered event: the digest of its id, the number it took (None: none), its branch, and whether it is without
     effect although it may have one when it is replayed: its move was taken back, or the table could not read it."""
 
@@ -160,7 +161,7 @@ class Seen(Struct, frozen=True, omit_defaults=True, array_like=True):
     undone: bool = False
 
 
-class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An operator's command for a document, until the next decision carries it out.
 
     what   release: let it go on. undo: take back what `step` did, as its event was rejected
@@ -186,7 +187,7 @@ class OperatorCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: Step | None = None
 
 
-class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Document(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The stored state of one document. A document that was never heard of is None.
 
     state        of the table
@@ -221,7 +222,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     last: str = ""
 
 
-class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The outcome of one event and its reason, as a journal keeps it and `explain` shows it.
 
     at          when it was decided, Unix milliseconds
@@ -272,7 +273,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.rule in ("undone", "not_undone")
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
     """The consequences of an arrival.
 
     document  to be stored in the same transaction that stores the steps

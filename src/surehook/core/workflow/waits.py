@@ -48,8 +48,9 @@ class QueueWaits(Placing):
 
     def _has_number(self, number: int) -> bool:
         """Tell whether another event has this number, or had it and is expected back."""
-        expected = (one for one in self.draft.retried if one.event.sequence == number)
-        return self.draft.has_number(number) or any(map(self._is_expected, expected))
+        return self.draft.has_number(number) or any(
+            one.event.sequence == number and self._is_expected(one) for one in self.draft.retried
+        )
 
     def _wait_ms(self) -> int:
         if self.order.mode == "free":  # the table was changed since: it follows what left before it, no more
@@ -114,6 +115,8 @@ class QueueWaits(Placing):
         """The instant at which the first command, or the first end of a wait, is due."""
         if self.draft.words:
             return self.draft.words[0].at
+        if not self.draft.waiting:
+            return None
         instants = [*self._turns()]
         if (first := self._first_to_lapse()) is not None:
             instants.append(first[0])
