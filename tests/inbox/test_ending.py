@@ -237,3 +237,24 @@ class TestTasks:
         house.do(story())
         assert "a worker has ended, and another one begins" in caplog.text
         assert house.states()["evt_1"] == "finalized"
+
+
+@pytest.mark.parametrize("asked", ["finalize", "reject"])
+def test_a_handler_that_ends_its_own_event_by_a_call_is_told_what_to_write(houses, asked):
+    """The call would wait for the transaction that the handler is in, until its time is over."""
+    house = houses(backoff=Backoff(attempts=1))
+    asks = {"finalize": house.inbox.finalize, "reject": lambda ref: house.inbox.reject(ref, "bad")}[asked]
+
+    async def waits(event, tx):
+        await asks(event.ref)
+
+    def blocks(event, tx):
+        asks(event.ref)
+
+    house.inbox.on("partner")(waits if house.kind == "async" else blocks)
+    house.receive("evt_1")
+    house.work()
+    (event,) = house.events()
+    assert (event.state, event.code) == ("dead", "handler_failed")
+    assert f"SettingsError: ref: {event.ref} is the event of the handler that asks" in event.error
+    assert "return, or raise Refuse(code)" in event.error

@@ -119,7 +119,11 @@ class BaseInbox(Definitions, ABC, Generic[S]):
     def _decide(
         self, ref: str, state: Literal["finalized", "rejected"], code: str | None, note: str
     ) -> Script[bool]:
-        work = operations.decide_work(ref, state, code, note, self.clock.now(), self.pending_receipts)
+        call = self.calls.mine()
+        own = None if call is None else call.run.event
+        work = operations.decide_work(
+            ref, state, code, note, self.clock.now(), self.pending_receipts, own=own
+        )
         decided = self.decided((yield self.store.run(work)))
         if state == "rejected":
             self.woken.set()

@@ -152,10 +152,23 @@ def only_reads(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
 
 
 def decide_work(
-    ref: str, state: State, code: str | None, note: str, now: int, pending_receipts: PendingReceipts
+    ref: str,
+    state: State,
+    code: str | None,
+    note: str,
+    now: int,
+    pending_receipts: PendingReceipts,
+    *,
+    own: bytes | None,
 ) -> Callable[[Transaction], Entry | None]:
-    """Finalize or reject an event; the work returns it as it stands then, None: it did not wait for that."""
+    """Finalize or reject an event; the work returns it as it stands then, None: it did not wait for that. `own`: the event of
+    the handler that asks, in whose transaction its run is locked."""
     event = _event(ref)
+    if event == own:
+        raise SettingsError(
+            "ref", f"{ref} is the event of the handler that asks, and ends as that returns",
+            hint="return, or raise Refuse(code); on(…, final=False) leaves it to a later call, from elsewhere",
+        )  # fmt: skip
     word = checked_code(code) if state == "rejected" else None
     said = checked_maybe_empty("note", note, 'note="": none')[:NOTE_CHARS] or None
 
