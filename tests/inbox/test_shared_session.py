@@ -264,9 +264,25 @@ def test_a_statement_that_would_end_the_transaction_is_refused_before_it_is_said
 )
 def test_what_a_statement_leaves_is_read_by_its_first_words(statement, changes, outlasts, outlasts_pg):
     assert changes_session(statement) == changes
-    assert outlasts_transaction(statement, is_postgresql=False) == outlasts
-    assert outlasts_transaction(statement, is_postgresql=True) == outlasts_pg
+    assert outlasts_transaction(statement, "mariadb") == outlasts
+    assert outlasts_transaction(statement, "postgresql") == outlasts_pg
     assert not ends_transaction(statement, "postgresql")
+
+
+@pytest.mark.parametrize(
+    ("statement", "outlasts"),
+    [
+        ("pragma query_only=on", True),
+        ("/* why */ PRAGMA query_only=on", True),
+        ("-- why\nattach ':memory:' as other", True),
+        ("create temp table t (n integer)", True),
+        ("/* app */ select 1", False),
+        ("insert into t values ('pragma')", False),
+        ("set", False),
+    ],
+)
+def test_what_outlasts_a_transaction_of_sqlite_is_read_by_its_first_word(statement, outlasts):
+    assert outlasts_transaction(statement, "sqlite") == outlasts
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,6 @@ from surehook.ports.inbox_runs import DocumentKey
 T = TypeVar("T")
 
 
-# What a comment hides may be one of them.
-_OF_THE_CONNECTION = ("pragma", "attach", "detach", "create", "/*", "--")
-
-
 class Lock(Protocol):
     """The turn of this process's threads or tasks. Waiting for each other here, they take it at once; in SQLite they would
     sleep and try."""
@@ -99,10 +95,11 @@ class Writer:
         def about_to(
             _: Connection, cursor: object, statement: str, values: object, *rest: object
         ) -> tuple[str, object]:
-            if traces(statement, "sqlite").ends:
+            found = traces(statement, "sqlite")
+            if found.ends:
                 raise HandlerCommits(REFUSED_STATEMENT)
             self.about_to(connection)
-            if statement.lstrip()[:6].lower().startswith(_OF_THE_CONNECTION):
+            if found.outlasts:
                 self.spoilt()
                 pooled(connection).info[CHANGED] = True
             return statement, values

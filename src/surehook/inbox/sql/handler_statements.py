@@ -28,6 +28,8 @@ _BEFORE = re.compile(r"\A(?:\s|\(|--[^\n]*\n|/\*(?!!|M!).*?\*/)+", re.DOTALL)
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"", re.DOTALL)
 # DEALLOCATE and DISCARD: drivers and SQLAlchemy keep prepared statements by their names. PREPARE and LISTEN stay otherwise.
 _OF_THE_SESSION = ("dea", "dis", "pre", "lis")
+# On SQLite, whose temporary tables stay, and whose drivers take one statement at a time.
+_OF_SQLITES_CONNECTION = ("pragma", "attach", "detach", "create")
 # Ends of the transaction, all of it and not a savepoint's. Only as a whole statement: text that is stored may say anything.
 _ENDS = r"\s*(?:commit|abort|end|prepare\s+transaction|rollback(?!(?:\s+(?:work|transaction))?\s+to\b))\b"
 _ENDS_ANYWHERE = re.compile(_ENDS, re.IGNORECASE)
@@ -56,7 +58,7 @@ def _read(statement: str, dialect: str) -> Traces:
     return Traces(
         ends_transaction(statement, dialect),
         changes_session(statement),
-        outlasts_transaction(statement, is_postgresql=dialect == "postgresql"),
+        outlasts_transaction(statement, dialect),
     )
 
 
@@ -74,10 +76,12 @@ def changes_session(statement: str) -> bool:
     return not said.startswith(_ROWS) or _has_more(said)
 
 
-def outlasts_transaction(statement: str, *, is_postgresql: bool) -> bool:
+def outlasts_transaction(statement: str, dialect: str) -> bool:
     """Tell whether the connection must not be given to others."""
     said = _first_words(statement)
-    if is_postgresql:
+    if dialect == "sqlite":
+        return said.startswith(_OF_SQLITES_CONNECTION)
+    if dialect == "postgresql":
         return said.startswith(_OF_THE_SESSION) or ("deallocate" in said and _has_more(said))
     return not said.startswith(_OF_THE_TRANSACTION) or _LOCKS in said or _has_more(said)
 
