@@ -95,6 +95,26 @@ def test_a_temporary_table_of_one_is_not_there_for_another(house):
 
 
 @on_servers
+def test_where_each_handler_sets_something_none_is_claimed_to_be_given_back(house):
+    defined(
+        house, SET["postgresql" if house.inbox.store.engine.dialect.name == "postgresql" else "mariadb"][0]
+    )
+    for n in range(12):
+        house.receive(f"evt_{n}", "odd")
+    known_as_quick(house.inbox)
+    engine, given_back = house.inbox.store.engine, []
+
+    def said(_: object, cursor: object, statement: str, *rest: object) -> None:
+        if "attempts=(surehook_inbox_runs.attempts - " in statement:
+            given_back.append(statement)
+
+    event.listen(getattr(engine, "sync_engine", engine), "before_cursor_execute", said)
+    house.do(house.inbox.work())
+    assert {(one.state, one.attempts) for one in house.events()} == {("finalized", 1)}
+    assert len(given_back) == 1, "with the first batch, and not with each second one"
+
+
+@on_servers
 def test_those_that_change_rows_only_share_a_transaction_as_before(house):
     defined(house)
     received(house)

@@ -25,6 +25,7 @@ class BatchResult(Struct):
     to_undo      a document was left of which something is to be undone
     put_off      ids of runs whose document another worker has, with that
     carried      such runs that are still of this claim, for its next batch
+    has_changed_session  a handler has set something, with which the batch ends: so may the next one's
     """
 
     settlements: list[tuple[Run, Settlement]]
@@ -38,6 +39,7 @@ class BatchResult(Struct):
     to_undo: bool = False
     put_off: Sequence[tuple[DocumentKey, bytes]] = ()
     carried: Sequence[tuple[DocumentKey, Run]] = ()
+    has_changed_session: bool = False
 
     @property
     def is_all(self) -> bool:

@@ -153,6 +153,7 @@ class Processor:
             bool(to_undo),
             put_off,
             late if stay else [],
+            has_changed_session=bool(begun) and transaction.has_changed_session,
         )
 
     def _in_turn(

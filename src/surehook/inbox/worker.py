@@ -226,7 +226,7 @@ class Worker:
             return is_all and not (split.first or split.busy or split.rest)
         else:
             is_slow = split.is_slow and not transactions.handler_times.together(split.runs)
-            if is_slow and not done.put_off:
+            if done.has_changed_session or (is_slow and not done.put_off):
                 self._portion.alone()  # and not one that was never seen, and is quick
             else:
                 count = len(split.runs) + len(split.rest) - done.left
