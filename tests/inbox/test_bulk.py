@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Column, Connection, Integer, LargeBinary, MetaData, Table, Text, event, select
 
-from surehook.inbox.sql import engines
+from surehook.inbox.sql import claiming, engines
 from surehook.inbox.sql.bulk import Rows, insert_rows
+from surehook.ports.inbox_runs import Run
 
 NARROW = Table("narrow", MetaData(), Column("n", Integer, primary_key=True), Column("body", LargeBinary))
 WIDE = Table("wide", MetaData(), *(Column(f"c{number}", Text) for number in range(60)))
@@ -43,3 +44,9 @@ def test_no_statement_has_more_parameters_than_old_builds_take(connection: Conne
     insert_rows(connection, Rows(WIDE, names, rows))
     assert max(given) <= 999
     assert [tuple(row) for row in connection.execute(select(WIDE))] == rows
+
+
+def test_the_columns_of_a_run_are_in_the_order_of_its_fields():
+    assert [column.name for column in claiming._COLUMNS] == list(
+        Run.__struct_fields__[: len(claiming._COLUMNS)]
+    )

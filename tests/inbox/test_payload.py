@@ -110,3 +110,27 @@ def test_a_form_that_readers_would_disagree_about_is_refused(raw):
 )  # fmt: skip
 def test_a_path_leads_to_a_value_or_to_none(path, found):
     assert payload.at({"a": {"b": 1, "l": [5, {"c": 2}]}}, path) == found
+
+
+@pytest.mark.parametrize(
+    ("raw", "refused", "read"),
+    [
+        (b'{"a":[1,{"b":2}]}', None, {"a": [1, {"b": 2}]}),
+        (b'{"a":1,"a":2}', "unsafe_json", {"a": 2}),
+        (b'{"a":1,"b":2,"c":3,"d":4}', "unsafe_json", {"a": 1, "b": 2, "c": 3, "d": 4}),
+        (b"123456", "unsafe_json", 123456),
+    ],
+)
+def test_a_body_that_was_read_before_is_read_again_without_a_look_at_its_bounds(raw, refused, read):
+    assert code(raw, SMALL) == refused
+    assert payload.read_json(raw, None) == read
+
+
+@pytest.mark.parametrize(
+    ("raw", "refused"),
+    [(b" ", "no_body"), (b"\xef\xbb\xbf{}", "malformed"), (b"{", "malformed"), (b"[" * 9_999, "unsafe_json")],
+)
+def test_what_cannot_be_read_is_refused_then_as_well(raw, refused):
+    with pytest.raises(VerifyError) as caught:
+        payload.read_json(raw, None)
+    assert caught.value.code == refused

@@ -61,7 +61,7 @@ def read(run: Run, source: Source) -> Event:
     assert run.headers is not None
     headers = pairs(run.headers)
     provider = source.provider
-    value = Read(provider, headers, run.body, run.url, source.known).parsed()
+    value = Read(provider, headers, run.body, run.url, source.known, was_read=True).parsed()
     data = None
     if run.item is not None:
         value = value[run.item]

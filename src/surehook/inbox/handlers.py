@@ -266,7 +266,9 @@ def _version(function: Callable[..., object]) -> str:
 
 
 def named(handlers: Sequence[Handler]) -> tuple[str, str]:
-    """Write down the names and versions of an event's handlers."""
+    """Write down the names and versions of an event's handlers, which most often is one."""
+    if len(handlers) == 1:
+        return handlers[0].name, handlers[0].version
     return (
         ",".join(one.name for one in handlers)[:NAME_CHARS],
         ",".join(one.version for one in handlers)[:VERSION_CHARS],

@@ -21,7 +21,7 @@ OPEN: tuple[State, ...] = ("accepted", "held")  # to be processed, now or later
 DocumentKey = tuple[str, str, str]  # document type, tenant, document id
 
 
-class Run(Struct, kw_only=True, gc=False):
+class Run(Struct, gc=False):
     """One claimed processing of an event, with all that a handler may want to know. `due_at`: as it was claimed."""
 
     id: bytes

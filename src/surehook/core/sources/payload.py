@@ -33,12 +33,15 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def read_json(raw: bytes, bounds: Bounds) -> object:
-    """The value. Raises VerifyError: `no_body`, `malformed` where it is no JSON, `unsafe_json` beyond the bounds."""
+def read_json(raw: bytes, bounds: Bounds | None) -> object:
+    """The value. Raises VerifyError: `no_body`, `malformed` where it is no JSON, `unsafe_json` beyond the bounds. Without bounds,
+    it was read with some before, and what differs between readers is not looked for again: that takes longer than reading."""
     if not raw.strip(_SPACE):
         raise VerifyError("no_body", "the body is empty")
     if raw.startswith(b"\xef\xbb\xbf"):
         raise VerifyError("malformed", "the body begins with a byte order mark")
+    if bounds is None:
+        return _value(raw, b"")
     outside = _outside(raw, bounds)
     keys, opened = outside.count(b":"), outside.count(b"{") + outside.count(b"[")
     if keys > bounds.keys or outside.count(b",") + keys > bounds.values or opened > bounds.values:
@@ -47,16 +50,20 @@ def read_json(raw: bytes, bounds: Bounds) -> object:
         raise VerifyError("unsafe_json", f"nested more than {bounds.depth} deep")
     if len(outside) > bounds.digits and json_text.has_long_number(outside, bounds.digits):
         raise VerifyError("unsafe_json", f"a number of more than {bounds.digits} digits")
+    value = _value(raw, outside)
+    if _keys(value) != keys:
+        raise VerifyError("unsafe_json", "a key is given twice")
+    return value
+
+
+def _value(raw: bytes, outside: bytes) -> object:
     try:
-        value = _decode(raw)
+        return _decode(raw)
     except json_text.DECODE_ERRORS as error:
         unsafe = json_text.fault(error).code in ("too_deep", "number_out_of_range")
         if unsafe or json_text.has_lone_surrogate(raw) or _is_nan(outside):
             raise VerifyError("unsafe_json", "numbers or texts that readers disagree about") from None
         raise VerifyError("malformed", "the body is not JSON") from None
-    if _keys(value) != keys:
-        raise VerifyError("unsafe_json", "a key is given twice")
-    return value
 
 
 def _outside(raw: bytes, bounds: Bounds) -> bytes:

@@ -33,14 +33,23 @@ VALUE_BYTES = 8 * 1024  # of one header that is read: an RSA signature of 4096 b
 class ReceivedRequest:
     """Headers, body, URL and the receiver's own values, read on demand.
 
-    `found` remembers which of several places had a value, since only that one can be proven.
+    `found` remembers which of several places had a value, since only that one can be proven. `was_read`: the body was read as it
+    was received, within the bounds of then.
     """
 
     def __init__(
-        self, provider: Provider, headers: Headers, raw: bytes, url: str | None, known: Mapping[str, str]
+        self,
+        provider: Provider,
+        headers: Headers,
+        raw: bytes,
+        url: str | None,
+        known: Mapping[str, str],
+        *,
+        was_read: bool = False,
     ) -> None:
         self.provider, self.raw, self.url, self.known = provider, raw, url, known
         self._headers = headers
+        self._bounds = None if was_read else provider.bounds
         self._parsed: tuple[object] | None = None
         self._form: list[tuple[str, str]] | None = None
         self._elements: dict[str, list[str]] | None = None
@@ -95,10 +104,10 @@ class ReceivedRequest:
         if self.provider.body == "multipart":
             content_type = self.header(Header("content-type")) or ""
             part = payload.read_part(self.raw, content_type, self.provider.part)
-            return payload.read_json(part, self.provider.bounds)
+            return payload.read_json(part, self._bounds)
         if self.provider.body == "form" and self.body_hash() is None:
             return dict(self.form())
-        return payload.read_json(self.raw, self.provider.bounds)
+        return payload.read_json(self.raw, self._bounds)
 
     def form(self) -> list[tuple[str, str]]:
         if self._form is None:

@@ -43,12 +43,11 @@ from surehook.ports.inbox_runs import Run
 
 S = TypeVar("S", Select[bytes], Update)
 
-_COLUMNS = (
+_COLUMNS = (  # in the order of the fields of `Run`
     runs.c.id, runs.c.event, runs.c.number, runs.c.attempts, runs.c.error_code, events.c.source, events.c.tenant,
     events.c.event_id, events.c.type, events.c.item, events.c.received_at, events.c.occurred_at, events.c.proven,
     events.c.schema_version, events.c.correlation_id, requests.c.url, requests.c.headers, requests.c.body,
 )  # fmt: skip
-_NAMES = tuple(column.name for column in _COLUMNS)
 LOADED = select(*_COLUMNS).select_from(
     runs.join(events, events.c.id == runs.c.event).outerjoin(requests, requests.c.id == events.c.request)
 )
@@ -161,8 +160,9 @@ def claim(
         found = connection.execute(due, {"now": ahead, "most": limit, **bound}).all()
     if not found:
         return []
-    lapsed = [bytes(row.id) for row in found if row.lease is not None and bytes(row.lease) != PUT_OFF]
-    ids = lapsed[:1] or [bytes(row.id) for row in found]
+    stood = {bytes(row[0]): int(row[2]) for row in found}
+    lapsed = [bytes(row[0]) for row in found if row[1] is not None and bytes(row[1]) != PUT_OFF]
+    ids = lapsed[:1] or list(stood)
     of_runs = _of_runs(connection)
     given = of_runs.given(ids)
     connection.execute(of_runs.take, {"ids": given, "token": token, "until": now + lease_ms})
@@ -170,7 +170,6 @@ def claim(
     if len(rows) < len(ids):
         rows = connection.execute(of_runs.taken_now, {"ids": given}).all()
         _sweep(connection, set(ids) - {bytes(row.id) for row in rows})
-    stood = {bytes(row.id): int(row.due_at) for row in found}
     claimed = [loaded(row) for row in rows]
     for run in claimed:
         # Where one stood whose lease lapsed nobody knows: perhaps as far ahead as it can have stood.
@@ -198,11 +197,12 @@ def _sweep(connection: Connection, gone: set[bytes]) -> None:
 
 
 def loaded(row: Any) -> Run:
-    values: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-    for name in ("id", "event", "body"):
-        if values[name] is not None:
-            values[name] = bytes(values[name])
-    return Run(**values)
+    run = Run(*row)
+    if not type(run.id) is type(run.event) is bytes:
+        run.id, run.event = bytes(run.id), bytes(run.event)
+    if run.body is not None and type(run.body) is not bytes:
+        run.body = bytes(run.body)
+    return run
 
 
 def found(connection: Connection, ids: Sequence[bytes]) -> list[Run]:
