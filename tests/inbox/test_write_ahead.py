@@ -15,14 +15,23 @@ HELD = ["begin immediate", "begin exclusive"]
 
 
 class Waiting:
-    """A cursor that lets the transaction that is in its way end when it waits for it."""
+    """A cursor that lets the transaction that is in its way end when it waits for it; SQLite itself does not wait, but time
+    passes as if it did."""
 
     def __init__(self, cursor: sqlite3.Cursor, others: list[sqlite3.Connection]):
         self._cursor = cursor
         self._others = others
         self.waited = 0
+        self.bounds: list[int] = []
+        self.now = 0.0
+
+    def boot(self) -> float:
+        return self.now
 
     def execute(self, statement: str) -> Any:
+        if statement.startswith("PRAGMA busy_timeout="):
+            self.bounds.append(int(statement.partition("=")[2]))
+            return None
         if statement == "BEGIN EXCLUSIVE":
             self.waited += 1
             if self._others:
@@ -47,7 +56,7 @@ def test_a_transaction_that_is_in_the_way_is_waited_for(file, held):
     with closing(opened(file)) as other, closing(opened(file)) as own:
         other.execute(held)
         cursor = Waiting(own.cursor(), [other])
-        engines._write_ahead(cursor)
+        engines._write_ahead(cursor, cursor.boot)
         assert cursor.waited == 1
         assert own.execute("pragma journal_mode").fetchone() == ("wal",)
         assert not own.in_transaction
@@ -58,7 +67,7 @@ def test_one_that_does_not_end_is_an_error_when_the_wait_is_over(file):
         other.execute("begin immediate")
         cursor = Waiting(own.cursor(), [])
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            engines._write_ahead(cursor)
+            engines._write_ahead(cursor, cursor.boot)
         assert cursor.waited == 1
 
 
@@ -67,5 +76,24 @@ def test_what_is_no_wait_is_not_tried_again(tmp_path):
         (tmp_path / "inbox.db").write_bytes(b"no database" * 100)
         cursor = Waiting(own.cursor(), [])
         with pytest.raises(sqlite3.DatabaseError, match="not a database"):
-            engines._write_ahead(cursor)
+            engines._write_ahead(cursor, cursor.boot)
         assert cursor.waited == 0
+
+
+@pytest.mark.parametrize("spent_ms", [0, 6_000, 10_000])
+def test_all_waits_together_take_ten_seconds_at_most(file, spent_ms):
+    """It was twenty: SQLite had waited for as long before it said that the file is locked."""
+    with closing(opened(file)) as other, closing(opened(file)) as own:
+        other.execute("begin immediate")
+        cursor = Waiting(own.cursor(), [])
+        before = cursor.execute
+
+        def execute(statement: str) -> Any:
+            if statement == "PRAGMA journal_mode=WAL":
+                cursor.now += spent_ms / 1000
+            return before(statement)
+
+        cursor.execute = execute  # type: ignore[method-assign]
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            engines._write_ahead(cursor, cursor.boot)
+    assert cursor.bounds == ([10_000] if spent_ms == 10_000 else [10_000, 10_000 - spent_ms])

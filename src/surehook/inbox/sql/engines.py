@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import sqlite3
 import weakref
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
 from surehook.inbox.safe_log import log
-from surehook.inbox.sql import cutting
+from surehook.inbox.sql import cutting, pooler
 from surehook.inbox.sql.contention import NO_STATEMENT, state_of
 from surehook.inbox.sql.driver_connections import HANDLED, GivenConnection
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
@@ -54,7 +56,6 @@ _LIBPQ = frozenset(
     ]
 )
 _FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP"
-_IN_THE_WAY = 10  # transactions of others to wait for until a new SQLite file has its log
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
@@ -209,7 +210,7 @@ def _patience(url: URL, read_s: float | None) -> dict[str, object]:
         case "psycopg":
             told = {"connect_timeout": round(CONNECT_S)}
         case "asyncpg":
-            told = {"timeout": CONNECT_S}
+            told = {"timeout": CONNECT_S, **pooler.asyncpg_arguments()}
         case "pymysql":  # its timeout for connecting ends before the server's first word
             told = {"read_timeout": read_s}
         case "pysqlite" if _is_in_memory(url):
@@ -267,6 +268,7 @@ def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
         event.listen(engine, "connect", _watched)
         _ask_after_idling(engine, asked_s)
     if engine.dialect.name == "postgresql":
+        event.listen(engine, "connect", partial(_unprepared, engine.dialect.is_async))
         event.listen(engine, "checkin", _forget_session)
         event.listen(engine, "handle_error", _without_statements)
     if not isinstance(engine.pool, StaticPool):  # a child has a copy of a database in memory
@@ -293,6 +295,13 @@ def _begun_anew_in_children(engine: Engine) -> None:
 def _watched(driver: object, record: Any) -> None:
     """Have the operating system look after a connection over which nothing comes: a host that is gone says nothing."""
     cutting.watched(driver.driver_connection if hasattr(driver, "driver_connection") else driver, SILENT_S)
+
+
+def _unprepared(is_async: bool, driver: DBAPIConnection, record: object) -> None:
+    """Prepare nothing by a name behind a pooler; it is asked for once, as a connection is made."""
+    own = getattr(driver, "driver_connection", driver)
+    with bounded(ASK_S, lambda: cutting.cut(own), is_async=is_async):
+        pooler.unprepared(driver)
 
 
 def _ask_after_idling(engine: Engine, asked_s: float) -> None:
@@ -361,23 +370,27 @@ def _quick(connection: DBAPIConnection, record: Any) -> None:
 
 def _set(connection: DBAPIConnection, synchronous: str) -> None:
     cursor = connection.cursor()
+    _write_ahead(cursor, SystemClock().boot)
     cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-    _write_ahead(cursor)
     cursor.execute(f"PRAGMA {synchronous}")
     cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
     cursor.close()
 
 
-def _write_ahead(cursor: DBAPICursor) -> None:
+def _write_ahead(cursor: DBAPICursor, boot: Callable[[], float]) -> None:
     """SQLite does not wait when a new file is given its log while another process does the same: it fails at once. To begin
-    a transaction does wait, for the one that is in the way."""
-    for _ in range(_IN_THE_WAY):
+    a transaction does wait, for the one that is in the way. All of it takes `BUSY_MS` at most."""
+    until, left_ms = boot() + BUSY_MS / 1000, BUSY_MS
+    while True:
+        cursor.execute(f"PRAGMA busy_timeout={left_ms}")
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            left_ms = round((until - boot()) * 1000)
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or left_ms <= 0:
                 raise
+        cursor.execute(f"PRAGMA busy_timeout={left_ms}")
         cursor.execute("BEGIN EXCLUSIVE")
         cursor.execute("ROLLBACK")
-    cursor.execute("PRAGMA journal_mode=WAL")
+        left_ms = max(round((until - boot()) * 1000), 1)
