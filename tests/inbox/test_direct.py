@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from surehook.inbox.rules import Rules
 from surehook.inbox.sql import direct, engines
-from surehook.inbox.sql.stores import translated
+from surehook.inbox.sql.store_errors import translated
 from surehook.ports.inbox import StoreUnavailable
 from tests import servers
 from tests.inbox.house import House

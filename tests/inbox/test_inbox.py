@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
+import weakref
 from contextlib import suppress
 from typing import Any
 
@@ -521,3 +523,26 @@ def test_a_tenant_with_spaces_around_it_is_refused(houses, tenant):
     assert house.receive("evt_1", tenant="acme").status == 200
     with pytest.raises(SourceError, match="no spaces around"):
         partner(tenant=tenant)
+
+
+def test_an_event_that_leads_back_to_itself_is_let_go(house):
+    """By an error in its body, whose traceback has the frames of the worker, and so what was prepared for the event."""
+    kept: list[weakref.ref[Kept]] = []
+
+    @house.inbox.on("partner")
+    def keeps(event, tx):
+        try:
+            raise ValueError
+        except ValueError as error:
+            event.body["error"], event.body["kept"] = error, Kept()
+            kept.append(weakref.ref(event.body["kept"]))
+
+    for n in range(10):
+        house.receive(f"evt_{n}")
+    house.work()
+    gc.collect()
+    assert [one() for one in kept] == [None] * 10
+
+
+class Kept:
+    """Something of an application's."""

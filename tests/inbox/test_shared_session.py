@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 
 import pytest
+from psycopg.sql import SQL, Identifier, Literal
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from surehook.inbox import Backoff, Inbox
 from surehook.inbox.sql.driver_connections import GivenConnection
-from surehook.inbox.sql.handler_statements import changes_session, ends_transaction, outlasts_transaction
+from surehook.inbox.sql.handler_statements import traces
 from tests.inbox.house import House, known_as_quick, partner
 
 INSERT = "insert into effects (event_id) values (:id)"
@@ -267,7 +269,6 @@ def test_a_statement_that_would_end_the_transaction_is_refused_before_it_is_said
         ("(select 1) union (select 2)", False, False, False),
         ("((values (1)))", False, False, False),
         ("insert into t values ('a; set b', 'it''s; so', \"into @c\")", False, False, False),
-        ("update t set word = 'it\\'s; so'", False, False, False),
         ("select 1 as n into temp mine", True, True, False),
         ("select 'w'\ninto\n@word", True, True, False),
         ("explain select 1", False, False, False),
@@ -283,10 +284,59 @@ def test_a_statement_that_would_end_the_transaction_is_refused_before_it_is_said
     ],
 )
 def test_what_a_statement_leaves_is_read_by_its_first_words(statement, changes, outlasts, outlasts_pg):
-    assert changes_session(statement) == changes
-    assert outlasts_transaction(statement, "mariadb") == outlasts
-    assert outlasts_transaction(statement, "postgresql") == outlasts_pg
-    assert not ends_transaction(statement, "postgresql")
+    on_mariadb, on_postgresql = traces(statement, "mariadb"), traces(statement, "postgresql")
+    assert (on_mariadb.changes, on_mariadb.outlasts) == (changes, outlasts)
+    assert (on_postgresql.changes, on_postgresql.outlasts, on_postgresql.ends) == (
+        changes,
+        outlasts_pg,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "dialect", "changes"),
+    [
+        ("update t set word = 'it\\'s; so'", "mariadb", False),
+        ("update t set word = E'it\\'s; so'", "postgresql", False),
+        ("select 'C:\\'; set local role clerk; select 'x'", "postgresql", True),
+        ("select 1 -- it's\n; set role clerk; -- it's", "postgresql", True),
+        ("select 1 -- it's\n; set @a = 'x'", "mariadb", True),
+        ("select $$; set role clerk$$, $a$ ; $$ $a$, $1", "postgresql", False),
+        ('select 1 as "a;b" from t', "postgresql", False),
+        ("select 'a''; set role clerk'", "sqlite", False),
+        ("select `it's`; set @a = 1", "mariadb", True),
+        ("explain analyze create temp table t as select 1", "postgresql", True),
+        ("select 1 into local temp mine", "postgresql", True),
+        ("select 1 into pg_temp.mine", "postgresql", True),
+        ("select 'w' into/**/@word", "mariadb", True),
+        ("update pg_settings set setting = '1' where name = 'a.b'", "postgresql", True),
+        ("select \"set_config\"('a.b', 'c', true)", "postgresql", True),
+        (b"set role clerk", "postgresql", True),
+        (b"select 1", "postgresql", False),
+        (SQL("select {}").format(Literal("; set role clerk")), "postgresql", False),
+        (SQL("set role {}").format(Identifier("clerk")), "postgresql", True),
+    ],
+    ids=str,
+)
+def test_what_is_silent_hides_nothing_and_shows_nothing(statement, dialect, changes):
+    assert traces(statement, dialect).changes == changes
+
+
+@pytest.mark.parametrize("statement", [SQL("commit"), b"commit", SQL("{} ").format(SQL("rollback"))], ids=str)
+def test_the_end_of_a_transaction_is_known_in_what_a_driver_composes(statement):
+    assert traces(statement, "postgresql").ends
+
+
+def test_a_long_literal_is_read_in_bounded_memory_and_time():
+    """A literal of 4 MB took some hundred times its size, and one that is not closed the square of its length."""
+    tracemalloc.start()
+    try:
+        assert not traces("insert into t values ('" + "x;" * 500_000 + "')", "mariadb").changes
+        assert tracemalloc.get_traced_memory()[1] < 20 * 1_000_000
+    finally:
+        tracemalloc.stop()
+    for dialect in ("mariadb", "postgresql"):
+        traces("insert into t values ('" + r"\'" * 500_000, dialect)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +352,7 @@ def test_what_a_statement_leaves_is_read_by_its_first_words(statement, changes, 
     ],
 )
 def test_what_outlasts_a_transaction_of_sqlite_is_read_by_its_first_word(statement, outlasts):
-    assert outlasts_transaction(statement, "sqlite") == outlasts
+    assert traces(statement, "sqlite").outlasts == outlasts
 
 
 @pytest.mark.parametrize(
@@ -320,18 +370,41 @@ def test_what_outlasts_a_transaction_of_sqlite_is_read_by_its_first_word(stateme
         ("insert into t values ('; commit')", False, False),
         ("savepoint commit", False, False),
         ("committed", False, False),
+        ("; commit", True, True),
+        ("\ufeffcommit", True, True),
+        ("/* why */ commit", False, False),
+        ("-- why\ncommit", False, False),
+        ("rollback /* all */ to savepoint a", False, False),
+        ("/*!50000 commit */", False, True),
+        ("# why\ncommit", False, False),
+        ("set statement max_statement_time = 1 for commit", False, True),
         ("XA PREPARE 'x'", False, True),
+        ("xa recover", False, False),
         ("begin", False, True),
         ("begin not atomic select 1; end", False, False),
         ("create temporary table t (n int)", False, False),
         ("create or replace table t (n int)", False, True),
+        ("create or replace temporary table t (n int)", False, False),
+        ("create /* here */ temporary table t (n int)", False, False),
+        ("create temporary sequence s", False, True),
         ("drop temporary table t", False, False),
+        ("drop /*!40000 temporary */ table t", False, False),
+        ("drop prepare said", False, False),
+        ("analyze select 1", False, False),
+        ("analyze format=json select 1", False, False),
+        ("analyze table t", False, True),
+        ("check table t", False, True),
+        ("set password = 'x'", False, True),
         ("drop table t", False, True),
         ("set @@autocommit=0", False, True),
         ("set autocommit_more = 1", False, False),
+        ("set local autocommit=1", False, True),
+        ("set @a = 1, autocommit = 1", False, True),
+        ("set @@session.autocommit := 1", False, True),
+        ("set @autocommit = 1", False, False),
         ("set @word = 'autocommit'", False, False),
     ],
 )
 def test_ends_of_a_transaction_are_known_by_their_first_words(statement, ends, ends_mysql):
-    assert ends_transaction(statement, "postgresql") == ends_transaction(statement, "sqlite") == ends
-    assert ends_transaction(statement, "mariadb") == ends_mysql
+    assert traces(statement, "postgresql").ends == traces(statement, "sqlite").ends == ends
+    assert traces(statement, "mariadb").ends == ends_mysql

@@ -36,7 +36,7 @@ def ask(
             f"the database of {place} is not there: {path}",
             hint=f"run it in the folder in which the application runs; `surehook inbox upgrade {place}` makes it here",
         )
-    from surehook.inbox.sql.stores import translated
+    from surehook.inbox.sql.store_errors import translated
 
     try:
         with translated():

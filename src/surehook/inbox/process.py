@@ -43,7 +43,7 @@ from surehook.ports.inbox import NO_HANDLER, UNKNOWN_SOURCE, Settlement, StoreEr
 from surehook.ports.inbox_runs import DocumentKey, Run, due_since
 
 
-class PreparedRun(Struct, gc=False):
+class PreparedRun(Struct):
     """A run that can be handled, or its end before that."""
 
     run: Run

@@ -49,6 +49,8 @@ class ReceivedRequest:
     ) -> None:
         self.provider, self.raw, self.url, self.known = provider, raw, url, known
         self._headers = headers
+        if not was_read:  # what are no headers is refused before anything is looked at
+            self.headers = _collected(headers)
         self._bounds = None if was_read else provider.bounds
         self._parsed: tuple[object] | None = None
         self._form: list[tuple[str, str]] | None = None

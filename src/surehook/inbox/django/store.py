@@ -33,7 +33,8 @@ from surehook.inbox.sql.handler_commits import (
     HandlerEndedIt,
 )
 from surehook.inbox.sql.handler_statements import traces
-from surehook.inbox.sql.stores import BUSY, SqlStore, inside, step, translated
+from surehook.inbox.sql.store_errors import step, translated
+from surehook.inbox.sql.stores import BUSY, SqlStore, inside
 from surehook.inbox.sql.tables import runs
 from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.trouble import TABLES

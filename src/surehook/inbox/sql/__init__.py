@@ -19,7 +19,7 @@ there is one text of every statement and one order of locks.
     interrupting.py    on SQLite: a transaction or a statement ended from outside
     driver_connections.py  the connections under SQLAlchemy's
     open_transactions.py  what a thread or task is in, ended from outside
-    stores.py   transactions of both kinds of engine; the one place where errors of drivers are translated
+    stores.py   transactions of both kinds of engine; store_errors.py: the one place where errors of drivers are translated
     engines.py  an engine from a URL, with the settings that durability needs
 
 Where rows are locked: runs by `SKIP LOCKED` when claimed and plainly when processed, documents in the order of their keys.

@@ -5,6 +5,8 @@ Read by their first words, and by default for the worse: a statement that is not
 nobody else sees it. The end of the transaction takes it back on PostgreSQL, and a few statements at the end of its
 connection's use what was set for longer. MySQL and MariaDB have neither: there the connection is closed, as it is everywhere
 after a statement that takes away what drivers rely on.
+
+What is within literals and comments says nothing, except in those comments that MySQL and MariaDB carry out.
 """
 
 from __future__ import annotations
@@ -22,75 +24,116 @@ _ROWS = (
 # Beginnings of what ends with its transaction on MySQL and MariaDB; a lock of `get_lock` does not.
 _OF_THE_TRANSACTION = ("ins", "upd", "del", "sel", "rep", "wit", "val", "sav", "rel", "rol", "exp", "sho", "des")  # fmt: skip
 _LOCKS = "get_lock"
-# Further statements, and functions and forms of SELECT that set something.
-_MORE = re.compile(r";|:=|\bset_config\b|\binto\s+(?:@|temp)")
-_BEFORE = re.compile(r"\A(?:\s|\(|--[^\n]*\n|/\*(?!!|M!).*?\*/)+", re.DOTALL)
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"", re.DOTALL)
+# Further statements, and functions and forms of queries and changes that set something.
+_MORE = re.compile(
+    r";|:=|\bset_config\b|\bpg_settings\b|\binto\s*(?:@|(?:local\s+|global\s+)?temp|pg_temp)|\Aexplain\b.*\bcreate\b",
+    re.DOTALL,
+)
 # DEALLOCATE and DISCARD: drivers and SQLAlchemy keep prepared statements by their names. PREPARE and LISTEN stay otherwise.
-_OF_THE_SESSION = ("dea", "dis", "pre", "lis")
+_OF_THE_SESSION = re.compile(r"(?:\A|;\s*)(?:dea|dis|pre|lis)")
 # On SQLite, whose temporary tables stay, and whose drivers take one statement at a time.
 _OF_SQLITES_CONNECTION = ("pragma", "attach", "detach", "create")
-# Ends of the transaction, all of it and not a savepoint's. Only as a whole statement: text that is stored may say anything.
-_ENDS = r"\s*(?:commit|abort|end|prepare\s+transaction|rollback(?!(?:\s+(?:work|transaction))?\s+to\b))\b"
-_ENDS_ANYWHERE = re.compile(_ENDS, re.IGNORECASE)
-# Statements before which MySQL and MariaDB commit by themselves.
+# Ends of the transaction, all of it and not a savepoint's. Only as a whole statement: text that is stored may say anything. What
+# stands behind a comment is found out afterwards, as what a procedure does (handler_commits.py).
+_ENDING = r"commit|abort|end|prepare\s+transaction|rollback(?!(?:\s+(?:work|transaction))?\s+to\b)"
+_ENDS = re.compile(rf"(?:{_ENDING})\b")
+# Statements before which MySQL and MariaDB commit by themselves, as their manuals list them.
 _ENDS_MYSQL = re.compile(
-    rf"{_ENDS}|\s*(?:begin(?!\s+not\b)|start\s+transaction|xa|(?:create(?:\s+or\s+replace)?|drop)(?!\s+temporary)|alter|truncate"
-    r"|rename|lock\s+tables?|grant|revoke|analyze|optimize|repair|flush|set\s+(?:session\s+|@@(?:session\.)?)?autocommit)\b",
-    re.IGNORECASE,
+    rf"(?:{_ENDING}|begin(?!\s+not\b)|start\s+transaction|xa(?!\s+recover\b)|create(?!\s+(?:or\s+replace\s+)?temporary\s+table\b)"
+    r"|drop(?!\s+(?:temporary\s+tables?|prepare)\b)|alter|truncate|rename|lock\s+tables?|grant|revoke|optimize|repair|flush|reset"
+    r"|(?:analyze|check)\s+(?:(?:no_write_to_binlog|local)\s+)?tables?|cache\s+index|load\s+index|backup|install|uninstall"
+    r"|set\s+password|set\s+(?:.*\W)??(?:(?<![\w@])|@@(?:session\.|local\.)?)autocommit(?=\s*:?=))\b",
+    re.DOTALL,
 )
+_FOR_ONE = re.compile(r"\Aset\s+statement\b.*?\bfor\s+", re.DOTALL)
+_BEFORE = "\ufeff \t\r\n\f\v;("
+
+# Literals and comments, to the end where they are not closed, and quoted names, within which neither begins.
+_QUOTED = r"'(?:[^']++|'')*+(?:'|\Z)"
+_QUOTED_WITH_ESCAPES = r"'(?:[^'\\]++|\\.|'')*+(?:'|\Z)"
+_NAMES = r'"(?:[^"]++|"")*+(?:"|\Z)'
+_COMMENTS = r"/\*.*?(?:\*/|\Z)"
+_DASHES = r"--[^\n]*"
+_DOLLARS = r"(?<![\w$])(?P<mark>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=mark)|\Z)"
+_SILENT = {
+    "postgresql": re.compile(
+        rf"(?<!\w)[eE]{_QUOTED_WITH_ESCAPES}|{_QUOTED}|{_DOLLARS}|{_NAMES}|{_DASHES}|{_COMMENTS}", re.DOTALL
+    ),
+    "sqlite": re.compile(rf"{_QUOTED}|{_NAMES}|`[^`]*+`|\[[^\]]*+\]|{_DASHES}|{_COMMENTS}", re.DOTALL),
+    "mysql": re.compile(
+        rf'{_QUOTED_WITH_ESCAPES}|"(?:[^"\\]++|\\.|"")*+(?:"|\Z)|`[^`]*+`|--(?=\s|\Z)[^\n]*|\#[^\n]*|{_COMMENTS}', re.DOTALL
+    ),
+}  # fmt: skip
+_CARRIED_OUT = re.compile(r"/\*M?!\d*(.*?)(?:\*/|\Z)", re.DOTALL)
 
 
 class Traces(NamedTuple):
-    """The three answers below, of one statement."""
+    """The traces of one statement.
+
+    ends      it would end the transaction: what the handler did would stand, or be gone, and the mark with it
+    changes   others in the transaction might see what it does, besides rows
+    outlasts  the connection must not be given to others
+    """
 
     ends: bool
     changes: bool
     outlasts: bool
 
 
-def traces(statement: str, dialect: str) -> Traces:
-    """Read a statement of a handler's."""
-    return _remembered(statement, dialect) if len(statement) <= TEXT_CHARS else _read(statement, dialect)
+def traces(statement: object, dialect: str) -> Traces:
+    """Read a statement of a handler's, as a driver was given it."""
+    text = statement if type(statement) is str else _text(statement)
+    return _remembered(text, dialect) if len(text) <= TEXT_CHARS else _read(text, dialect)
+
+
+def _text(statement: object) -> str:
+    """The text of bytes, or of what psycopg composes."""
+    if isinstance(statement, bytes):
+        return statement.decode(errors="replace")
+    try:
+        return str(statement.as_string(None))  # type: ignore[attr-defined]
+    except Exception:  # psycopg2 needs a connection for some; read for the worse
+        return str(statement)
 
 
 def _read(statement: str, dialect: str) -> Traces:
+    said = _said(statement, dialect)
+    if dialect in MYSQL:
+        said = _FOR_ONE.sub("", said)
+    has_more = _MORE.search(said) is not None
     return Traces(
-        ends_transaction(statement, dialect),
-        changes_session(statement),
-        outlasts_transaction(statement, dialect),
+        ends=not _is_behind_comment(statement)
+        and (_ENDS_MYSQL if dialect in MYSQL else _ENDS).match(said) is not None,
+        changes=has_more or not said.startswith(_ROWS),
+        outlasts=_outlasts(said, dialect, has_more),
     )
 
 
 _remembered = lru_cache(maxsize=TEXTS)(_read)
 
 
-def ends_transaction(statement: str, dialect: str) -> bool:
-    """Tell whether a statement would end the transaction: what the handler did would stand, or be gone, and the mark with it."""
-    return (_ENDS_MYSQL if dialect in MYSQL else _ENDS_ANYWHERE).match(statement) is not None
+def _is_behind_comment(statement: str) -> bool:
+    return statement.lstrip(_BEFORE).startswith(("--", "#", "/*")) and not _CARRIED_OUT.match(statement)
 
 
-def changes_session(statement: str) -> bool:
-    """Tell whether others in the transaction might see what it does, besides rows."""
-    said = _first_words(statement)
-    return not said.startswith(_ROWS) or _has_more(said)
-
-
-def outlasts_transaction(statement: str, dialect: str) -> bool:
-    """Tell whether the connection must not be given to others."""
-    said = _first_words(statement)
+def _outlasts(said: str, dialect: str, has_more: bool) -> bool:
     if dialect == "sqlite":
         return said.startswith(_OF_SQLITES_CONNECTION)
     if dialect == "postgresql":
-        return said.startswith(_OF_THE_SESSION) or ("deallocate" in said and _has_more(said))
-    return not said.startswith(_OF_THE_TRANSACTION) or _LOCKS in said or _has_more(said)
+        return _OF_THE_SESSION.search(said) is not None
+    return has_more or _LOCKS in said or not said.startswith(_OF_THE_TRANSACTION)
 
 
-def _first_words(statement: str) -> str:
-    """Take away what stands before them: comments, except those that MySQL and MariaDB carry out, and parentheses."""
-    return _BEFORE.sub("", statement, count=1).rstrip("; \n\t").lower()
+def _said(statement: str, dialect: str) -> str:
+    """Take away literals and comments, and what stands before the first word and behind the last."""
+    if dialect in MYSQL:
+        statement = _CARRIED_OUT.sub(r" \1 ", statement)
+    silent = _SILENT.get("mysql" if dialect in MYSQL else dialect, _SILENT["postgresql"])
+    return silent.sub(_silenced, statement).lstrip(_BEFORE).rstrip("; \t\r\n").lower()
 
 
-def _has_more(said: str) -> bool:
-    """Tell whether there is another statement behind a semicolon, or one that sets something; neither within a literal."""
-    return _MORE.search(said) is not None and _MORE.search(_LITERAL.sub("", said)) is not None
+def _silenced(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith(("--", "/*", "#")):
+        return " "
+    return text if text[1:-1].isidentifier() else "''"

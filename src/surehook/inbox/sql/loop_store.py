@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from surehook.inbox.sql.stores import SqlStore, begin, is_locked, translated
+from surehook.inbox.sql.store_errors import is_locked, translated
+from surehook.inbox.sql.stores import SqlStore, begin
 from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import STORE_S
 from surehook.ports.inbox import Transaction

@@ -1,32 +1,21 @@
-"""Transactions on both kinds of engine, and the one place where errors of drivers become ours."""
+"""Transactions on both kinds of engine."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, ExceptionContext, event
-from sqlalchemy.exc import (
-    DBAPIError,
-    DisconnectionError,
-    IntegrityError,
-    InterfaceError,
-    OperationalError,
-    SQLAlchemyError,
-)
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import await_only
 
-from surehook.core.errors import SurehookError
 from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import driver_connections, engines, interrupting, open_transactions, rights, versions
-from surehook.inbox.sql.contention import NO_STATEMENT, is_contended, sqlstate, state_of
+from surehook.inbox.sql.contention import NO_STATEMENT, state_of
 from surehook.inbox.sql.deferred_begin import AsyncWriter, Writer
 from surehook.inbox.sql.driver_connections import CHANGED, HANDLING, LEFT, GivenConnection
 from surehook.inbox.sql.handler_commits import (
@@ -39,17 +28,13 @@ from surehook.inbox.sql.handler_commits import (
 )
 from surehook.inbox.sql.handler_statements import traces
 from surehook.inbox.sql.open_transactions import Open
+from surehook.inbox.sql.store_errors import plainly, step, translated
 from surehook.inbox.sql.transaction import SqlTransaction
 from surehook.inbox.sql.transaction_deadlines import THREADS, TaskDeadline, TransactionDeadline
-from surehook.inbox.trouble import is_connecting, next_step
-from surehook.ports.inbox import Contended, StoreError, StoreUnavailable, Transaction
+from surehook.ports.inbox import StoreUnavailable, Transaction
 
 T = TypeVar("T")
 
-# SQLSTATE classes: connection, insufficient resources, operator intervention, system error, transaction rollback (deadlock,
-# serialization), lock_not_available, and transactions that were idle, or open, for too long.
-_AWAY = ("08", "53", "57", "58", "40", "55P03", "25P03", "25P04")
-_OURS = "surehook_inbox"
 CLOSE_S = 2.0  # for letting connections go
 BUSY = (
     f"SQLite has one writer, and another transaction here has been writing for {engines.BUSY_MS / 1000:g} s, or has waited "
@@ -173,7 +158,7 @@ class SqlStore:
         return open_transactions.has_ended(self._open.get(thread))
 
     def create(self) -> None:
-        with translated(rights.missing_for(self.engine, step)), self.engine.begin() as connection:
+        with plainly(), translated(rights.missing_for(self.engine, step)), self.engine.begin() as connection:
             _made(connection)
 
     def close(self) -> None:
@@ -241,7 +226,7 @@ class AsyncSqlStore:
         return open_transactions.has_ended(self._open.get(task))
 
     async def create(self) -> None:
-        with translated(rights.missing_for(self.engine.sync_engine, step)):
+        with plainly(), translated(rights.missing_for(self.engine.sync_engine, step)):
             async with self.engine.begin() as connection:
                 await connection.run_sync(_made)
 
@@ -298,58 +283,6 @@ def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def step(said: str) -> str | None:
-    """Suggest what to do about a database's error; about tables only where they are ours: a handler may lack its own."""
-    return next_step(said) if _OURS in said or is_connecting(said) else None
-
-
-@contextmanager
-def translated(step: Callable[[str], str | None] = step) -> Iterator[None]:
-    """Errors of the database that pass with time become StoreUnavailable, others StoreError; ours stay as they are. `step` says
-    what to do about one."""
-    try:
-        yield
-    except SurehookError:
-        raise
-    except (DisconnectionError, PoolTimeout, OSError) as error:
-        raise StoreUnavailable(_first_line(error, step)) from error
-    except DBAPIError as error:
-        raise _ours(error)(_first_line(error, step)) from error
-    except SQLAlchemyError as error:
-        raise StoreError(_first_line(error, step)) from error
-
-
-def _ours(error: DBAPIError) -> type[StoreError]:
-    if is_contended(error):
-        return Contended
-    return StoreUnavailable if is_away(error) else StoreError
-
-
-def is_locked(error: DBAPIError) -> bool:
-    """Tell whether another connection holds SQLite's file."""
-    code = getattr(error.orig, "sqlite_errorcode", None)
-    return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def is_away(error: DBAPIError) -> bool:
-    """Tell whether the database, and not the statement, is at fault."""
-    if error.connection_invalidated:
-        return True
-    if isinstance(error, IntegrityError):
-        return False
-    state = sqlstate(error)
-    if state is not None:
-        return state.startswith(_AWAY)
-    return isinstance(error, OperationalError | InterfaceError)
-
-
-def _first_line(error: BaseException, step: Callable[[str], str | None]) -> str:
-    """Without the statement and its parameters, which are people's data."""
-    cause = getattr(error, "orig", None) or error
-    said = f"{cause.__class__.__name__}: {cause}".splitlines()[0][:300]
-    return f"{said}; {help}" if (help := step(said)) else said
-
-
 def _is_handling(connection: Connection) -> bool:
     """Tell whether a handler has the driver's connection under this one, and has not given it back by closing its own."""
     if connection.invalidated:
@@ -380,7 +313,7 @@ def _guard(engine: Engine) -> None:
     def leaves(connection: Connection, _: object, said: object, *rest: object) -> None:
         if not _is_handling(connection):
             return
-        found = traces(str(said), connection.dialect.name)  # a driver's own composition, too
+        found = traces(said, connection.dialect.name)
         if found.ends:
             raise HandlerCommits(REFUSED_STATEMENT)
         if found.changes:
