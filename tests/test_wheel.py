@@ -35,6 +35,44 @@ COMMANDS = {
     "migrate plan": "CREATE TABLE",
 }
 
+# What docs/inbox.md and docs/django.md say is enough, with a program that needs all of it.
+EXTRAS = {
+    "inbox": (
+        ["aiosqlite"],
+        """
+import asyncio
+from surehook.inbox import AsyncInbox, Inbox
+
+inbox = Inbox("sqlite:///inbox.db")
+inbox.create_tables()
+inbox.close()
+
+async def main():
+    inbox = AsyncInbox("sqlite:///inbox.db")
+    print(await inbox.work())
+    await inbox.close()
+
+asyncio.run(main())
+""",
+    ),
+    "django": (
+        [],
+        """
+import django
+from django.conf import settings
+from django.core.management import call_command
+
+database = {"ENGINE": "django.db.backends.sqlite3", "NAME": "app.db"}
+settings.configure(INSTALLED_APPS=["surehook.inbox.django"], DATABASES={"default": database}, SUREHOOK_INBOX={"sources": []})
+django.setup()
+call_command("migrate", verbosity=0)
+from surehook.inbox.django import inbox
+
+print(inbox.work())
+""",
+    ),
+}
+
 pytestmark = pytest.mark.slow
 
 
@@ -82,3 +120,14 @@ def test_what_is_installed_works_where_there_is_no_checkout(wheel: Path, tmp_pat
     last = ran(surehook, "demo", "--documents", "40", folder=empty, seconds=2 * COMMAND_S).splitlines()[-1]
     assert re.match(r"demo: accepted=600 .* lost=0 .* applied=160 applied_twice=0 ", last), last
     assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_brings_all_that_its_page_says_it_does(wheel: Path, tmp_path: Path, extra: str) -> None:
+    """Tests have every package, and so does whoever installs by the constraints of tests."""
+    place, beside, program = tmp_path / "environment", *EXTRAS[extra]
+    ran(sys.executable, "-m", "venv", str(place), folder=tmp_path, seconds=COMMAND_S)
+    python = str(place / "bin" / "python")
+    wanted = [f"{wheel}[{extra}]", *beside]
+    ran(python, "-m", "pip", "install", "--quiet", *wanted, folder=tmp_path, seconds=INSTALL_S)
+    assert ran(python, "-c", program, folder=tmp_path, seconds=COMMAND_S) == "0\n"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import logging
 import sqlite3
+import traceback
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import structs
 from sqlalchemy import make_url
 
 from surehook.core.errors import SettingsError
-from surehook.inbox import Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures, trouble
+from surehook.inbox import AsyncInbox, Backoff, Ignore, Inbox, Later, Refuse, anomalies, failures, trouble
 from surehook.inbox.log_limits import LinesPerSecond
 from surehook.inbox.testing import HandlerFailed, Trial
 from surehook.inbox.trouble import Away, Trouble, cure
@@ -80,6 +82,38 @@ def test_many_failures_are_ten_lines_a_second_and_a_number(house, told):
     house.receive("evt_99")
     house.work()
     assert "; 15 failures before it were not written" in told()[10][1]
+
+
+@pytest.mark.parametrize("then", ["it is idle", "it stops"])
+def test_the_number_of_those_left_out_is_told_though_nothing_fails_any_more(houses, told, then):
+    house = houses(backoff=Backoff(attempts=1))
+    house.on(lambda event: 1 / 0)
+    for n in range(25):
+        house.receive(f"evt_{n}")
+    house.work()
+    house.work()
+    assert len(told()) == failures.LINES_S, "within the same second, another line may tell it"
+    if then == "it is idle":
+        house.clock.passes(1)
+        house.work()
+    else:
+        house.do(house.inbox.stop())
+    further = (
+        "WARNING",
+        "15 further failures were not written: their events have them (surehook inbox list)",
+    )
+    assert told()[10:] == [further]
+    house.do(house.inbox.stop())
+    house.work()
+    assert told()[10:] == [further]
+
+
+def test_the_number_of_conflicts_left_out_is_told_though_none_comes_any_more(houses, told):
+    house = houses(sources=[partner(on_conflict="accept")])
+    for n in range(25):
+        house.receive("evt_1", n=n)
+    house.do(house.inbox.stop())
+    assert told()[10:] == [("WARNING", "14 further bodies under known ids were not written")]
 
 
 def test_who_asked_hears_of_the_dead_after_the_commit(houses, told):
@@ -202,7 +236,82 @@ def test_many_replays_with_another_result_are_ten_lines_a_second_and_a_number(ho
     assert told()[10][1].endswith("see handler_version (15 lines before this one were not written)")
 
 
+# -- what is refused ------------------------------------------------------------------------------------------
+
+
+def test_a_flood_of_one_refusal_hides_no_other_and_its_number_is_told(house, told):
+    forged = "whsec_" + "A" * 43 + "="
+    for n in range(50):
+        house.send(f"evt_{n}", b"{}", secret=forged)
+    house.do(house.inbox.receive(call("evt_old", b"{}", at=house.clock.at - 3_600_000)))
+    house.clock.passes(2)
+    house.send("evt_50", b"{}", secret=forged)
+    said = [said for _, said in told()]
+    assert [one.partition(" (")[0] for one in said] == [
+        "refused a message of partner: bad_signature",
+        "refused a message of partner: too_old",
+        "refused a message of partner: bad_signature",
+    ]
+    assert [one.endswith("; 49 more like it were not written") for one in said] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("headers", "length", "status", "words"),
+    [
+        (
+            [],
+            1_000_000_000,
+            413,
+            "too_large (its body is larger than the source takes: body_bytes= allows more)",
+        ),
+        ([("content-encoding", "gzip")], 10, 415, "unsupported_encoding (its body is compressed"),
+        ([(f"x-{n}", "") for n in range(101)], 10, 431, "headers_too_large (more than 100 headers"),
+    ],
+)
+def test_what_is_refused_by_its_head_is_told_once_a_minute(house, told, headers, length, status, words):
+    request = structs.replace(call("evt_1", b"{}", at=house.clock.at), headers=headers)
+    for _ in range(10):
+        assert house.inbox.receiver.before_body(request, length).status == status
+    assert len(told()) == 1 and told()[0][1].startswith(f"refused a message of partner: {words}")
+    house.clock.passes(61)
+    house.inbox.receiver.before_body(request, length)
+    assert len(told()) == 2
+
+
+def test_a_signature_header_that_cannot_be_read_is_not_blamed_on_the_secret(house, told):
+    signed = call("evt_1", b"{}", at=house.clock.at)
+    for value in ("hex0123", dict(signed.headers)["webhook-signature"].partition(",")[2]):
+        headers = [(name, value if name == "webhook-signature" else one) for name, one in signed.headers]
+        reply = house.do(house.inbox.receive(structs.replace(signed, headers=headers)))
+        assert (reply.status, "bad_signature" in reply.body.decode()) == (401, True)
+    assert "webhook-signature has nothing that can be read; `v1,` and the HMAC in base64" in told()[0][1]
+
+
 # -- the database ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_what_a_person_can_mend_is_raised_at_the_start_without_its_causes(kind, tmp_path, runner):
+    """They were more than a hundred lines before the sentence."""
+    inbox = (Inbox if kind == "sync" else AsyncInbox)(f"sqlite:///{tmp_path}/missing/inbox.db")
+
+    def made() -> None:
+        result = inbox.create_tables()
+        if result is not None:
+            runner.run(result)
+
+    with pytest.raises(StoreError, match="its folder is missing") as caught:
+        made()
+    assert len("".join(traceback.format_exception(caught.value)).splitlines()) < 60
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+def test_a_file_that_may_not_be_written_is_not_blamed_on_rights_of_a_server():
+    assert "may not write the file" in cure(
+        StoreError("OperationalError: attempt to write a readonly database")
+    )
+    assert "standby" in cure(StoreError("cannot execute INSERT in a read-only transaction"))
+    assert "SELECT, INSERT" in cure(StoreError("permission denied for table surehook_inbox_events"))
 
 
 def test_trouble_is_told_once_a_minute_and_when_it_is_over(told):
@@ -336,7 +445,7 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path, told):
     inbox = Inbox(f"sqlite:///file:{path}?mode=ro&uri=true", [partner()])
     inbox.receive(call(*message("evt_1"), at=inbox.clock.now()))
     inbox.close()
-    assert "SELECT, INSERT, UPDATE and DELETE" in told()[0][1]
+    assert "this process may not write the file, or files beside it in its folder" in told()[0][1]
 
 
 def test_a_role_without_rights_is_told_which_it_needs(ground_of, told):

@@ -147,6 +147,12 @@ class Verifier:
             raise VerifyError("bad_timestamp", "a timestamp is 1 to 12 digits")
         timestamp = int(stamp)
         signatures = _signatures(found["signature"])
+        if not signatures:
+            raise VerifyError(
+                "bad_signature",
+                "webhook-signature has nothing that can be read",
+                hint="`v1,` and the HMAC in base64, or `v1a,` and an Ed25519 signature in base64",
+            )
         signed = b"%b.%b.%b" % (msg_id.encode("ascii"), stamp.encode("ascii"), body)
         key = self._signer(signatures, signed, now)
         # Checked after the signature, so that a stranger learns nothing about this clock.

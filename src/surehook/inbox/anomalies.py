@@ -34,6 +34,15 @@ class Anomalies:
         ref = ids.text(PREFIX, event)
         self._tell(self._changes, f"a replay of {ref} gave another result than before: see handler_version")
 
+    def say_left_out(self, *, at_end: bool = False) -> None:
+        """Log how many lines were not, where no further one did."""
+        for lines, said in (
+            (self._conflicts, "bodies under known ids"),
+            (self._changes, "replays with another result"),
+        ):
+            if left_out := lines.rest(at_end=at_end):
+                log.warning("%d further %s were not written", left_out, said)
+
     def _tell(self, lines: LinesPerSecond, said: str) -> None:
         with self._telling:
             left_out = lines.may()

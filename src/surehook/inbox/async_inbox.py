@@ -166,6 +166,7 @@ class AsyncInbox(BaseInbox[AsyncStore]):
         """End the workers after the handler that each is in. What hangs after `Rules.stop_s` seconds is cancelled, logged, and
         done again."""
         await effects.run_async(self.pool.stopping())
+        self._say_left_out()
 
     async def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""

@@ -104,6 +104,11 @@ class BaseInbox(Definitions, ABC, Generic[S]):
             jobs.append(self._mover())
         return jobs
 
+    def _say_left_out(self) -> None:
+        """Log how much was left out of the log, as nothing comes any more that would tell."""
+        self.failures.say_left_out(at_end=True)
+        self.anomalies.say_left_out(at_end=True)
+
     # -- scripts -------------------------------------------------------------------------------------------------
 
     def _look_for_work(self) -> Script[bool]:

@@ -354,7 +354,7 @@ class Definitions:
         if name != "*" and name not in self.receiver.sources:
             raise self._no_source(name)
 
-    def _look(self, transaction: Transaction) -> bool:
+    def _look(self, transaction: Transaction, is_idle: bool) -> bool:
         """Do a worker's chores, now and then: take up parked events that have a handler by now, wake documents whose table was
         changed, and count depth, if somebody scrapes; whether events were taken up. A failure here keeps nobody from working."""
         taken = False
@@ -364,8 +364,9 @@ class Definitions:
         if self.changed_tables.is_due:
             with trying(transaction, not_seen("held")):
                 self.changed_tables.look(transaction)
-        now = self.clock.now()
-        if self._collector is not None and not 0 <= now - self._looked < DEPTH_MS:
+        for one in (self.failures, self.anomalies) if is_idle else ():
+            one.say_left_out()
+        if self._collector is not None and not 0 <= (now := self.clock.now()) - self._looked < DEPTH_MS:
             self._looked = now
             with trying(transaction, self.unseen):
                 self.depth_work()(transaction)

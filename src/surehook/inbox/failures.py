@@ -105,6 +105,13 @@ class Failures:
         for hook in (*self._hooks, *(self._dead if given_up else ())):
             self._calls.call(hook, one, "a hook")
 
+    def say_left_out(self, *, at_end: bool = False) -> None:
+        """Log how many failures were not, where no further one did."""
+        if left_out := self._lines.rest(at_end=at_end):
+            log.warning(
+                "%d further failures were not written: their events have them (surehook inbox list)", left_out
+            )
+
 
 def _what(ended: Settlement) -> str:
     """Name the handler that failed, or all where nobody knows which, and say the first line of its error."""

@@ -213,6 +213,7 @@ class Inbox(BaseInbox[SqlStore]):
         """End the workers after the handler that each is in. What hangs after `Rules.stop_s` seconds is left behind, logged, and
         done again."""
         effects.run(self.pool.stopping())
+        self._say_left_out()
 
     def work(self) -> int:
         """Process here what is due, until nothing is; how many turns it took. For tests and scripts."""

@@ -61,3 +61,11 @@ class LinesPerSecond:
         self._count += 1
         left_out, self._left_out = self._left_out, 0
         return left_out
+
+    def rest(self, *, at_end: bool = False) -> int:
+        """Return how many lines were left out and not told of, once their second is over, or at the end: no further line may come
+        that would tell. Then they count as told."""
+        if not self._left_out or (0 <= self._boot() - self._second < 1 and not at_end):
+            return 0
+        left_out, self._left_out = self._left_out, 0
+        return left_out

@@ -46,6 +46,13 @@ CHANGED = (
     "a request to %s came with a body of %d bytes, and its headers announce %d: something in front of the inbox (a middleware) "
     "has read or changed it, and a signature covers the bytes as they were sent; let it leave the inbox's path alone%s"
 )
+# Refusals by the head alone, after which most senders do not try again.
+LOST_BY_HEAD = {
+    "too_large": "its body is larger than the source takes: body_bytes= allows more",
+    "unsupported_encoding": "its body is compressed, and a signature covers what is sent: have its sender, or a proxy, not do so",
+    "headers_too_large": f"more than {HEADERS} headers, or {HEADER_BYTES} bytes of them",
+    "caller_refused": "it came from outside the source's networks",
+}
 _HIDDEN = ("authorization", "proxy-authorization", "cookie")
 
 Pairs = Sequence[tuple[str, str]]
@@ -129,8 +136,10 @@ class Receiver:
         return problem("unknown_source", NO_SOURCE)
 
     def refuse(self, source: str, code: str) -> Reply:
-        """Refuse what was not looked at further: a number, and no sample."""
+        """Refuse what was not looked at further: a number, and no sample. What is lost by it is logged, once a minute."""
         self.refusals.count(source, code)
+        if (cure := LOST_BY_HEAD.get(code)) is not None and self._told.may((source, code)):
+            log.warning("refused a message of %s: %s (%s)", source, code, cure)
         return problem(code, headers=(("allow", "POST"),) if code == "method_not_allowed" else ())
 
     def note_missing(self, source: str, cure: str = "") -> None:

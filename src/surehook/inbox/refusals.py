@@ -13,8 +13,8 @@ from surehook.core import redact
 from surehook.inbox.safe_log import log
 
 SAMPLES = 20  # the last of each source: enough to see what is wrong
-SOURCES = 200  # names of which samples are kept; names that nobody mounted are not counted one by one
-# One sample and one log line a second and source: 10,000 forgeries a second cost a counter each.
+KINDS = 4_000  # pairs of a source and a code of which samples are kept; names that nobody mounted are none
+# One sample and one log line a second, source and code: 10,000 forgeries a second cost a counter each, and hide nothing else.
 SAMPLE_EVERY_MS = 1_000
 HEADERS = 40  # of a sample
 
@@ -36,7 +36,8 @@ class Refusals:
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         self._samples: dict[str, deque[Sample]] = {}
-        self._last: dict[str, int] = {}
+        self._last: dict[tuple[str, str], int] = {}
+        self._left_out: Counter[tuple[str, str]] = Counter()  # since then
         self._lock = threading.Lock()
 
     def note(
@@ -51,15 +52,18 @@ class Refusals:
     ) -> None:
         with self._lock:
             self.counts[source, code] += 1
-            last = self._last.get(source)
+            last = self._last.get((source, code))
             if last is not None and 0 <= now - last < SAMPLE_EVERY_MS:
+                self._left_out[source, code] += 1
                 return
-            if last is None and len(self._last) >= SOURCES:
+            if last is None and len(self._last) >= KINDS:
                 return
-            self._last[source] = now
+            self._last[source, code] = now
+            left_out = self._left_out.pop((source, code), 0)
             sample = Sample(now, code, redact.printable(detail), _shown(headers), len(body), _hash(body))
             self._samples.setdefault(source, deque(maxlen=SAMPLES)).append(sample)
-        log.warning("refused a message of %s: %s (%s)", source, code, sample.detail)
+        more = f"; {left_out} more like it were not written" if left_out else ""
+        log.warning("refused a message of %s: %s (%s)%s", source, code, sample.detail, more)
 
     def count(self, source: str, code: str) -> None:
         """Count a refusal of which no sample is worth keeping."""

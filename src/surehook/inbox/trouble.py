@@ -49,7 +49,11 @@ _MENDED = [
      f"{TABLES}: create_tables() makes them, as `surehook inbox upgrade MODULE:INBOX` does; `surehook inbox ddl` prints them"),
     (r"no such column|column .* does not exist|unknown column",
      "its tables are of another version of surehook: `surehook inbox ddl` prints what this one needs"),
-    (r"permission denied|command denied|readonly database|read-only transaction",
+    (r"readonly database",
+     "this process may not write the file, or files beside it in its folder: allow it both, or correct the path in the URL"),
+    (r"read-only transaction",
+     "it takes no changes: is it a standby, or is default_transaction_read_only set for the URL's user?"),
+    (r"permission denied|command denied",
      "its user needs SELECT, INSERT, UPDATE and DELETE on the tables surehook_inbox_*"),
 ]  # fmt: skip
 # What may also pass by itself.

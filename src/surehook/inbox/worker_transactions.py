@@ -68,11 +68,11 @@ class WorkerTransactions:
         now: Callable[[], int],
         token: Callable[[], bytes],
         report: Callable[[BatchResult], None],
-        look: Callable[[Transaction], bool],
+        look: Callable[[Transaction, bool], bool],
         pruner: Pruner,
         trouble: Trouble,
     ) -> None:
-        """`look(transaction)` does a worker's chores beside claiming, and tells whether more is due by that."""
+        """`look(transaction, is_idle)` does a worker's chores beside claiming, and tells whether more is due by that."""
         self.processor = processor
         self.busy = processor.busy
         self._tried_again = TriedAgain(processor, now)
@@ -95,7 +95,7 @@ class WorkerTransactions:
             most = self.rules.batch if limit is None else limit
             runs = self._claim(transaction, token, most)
             waking, until = self._waking(transaction, token)
-            if self.look(transaction) and not runs:
+            if self.look(transaction, not runs) and not runs:
                 runs = self._claim(transaction, token, most)
             if not runs:
                 self.busy.look_again()
