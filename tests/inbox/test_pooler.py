@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from surehook.inbox import AsyncInbox, Inbox
+from surehook.inbox.sql import engines
 from tests import servers
 from tests.inbox.house import House, call, message, partner
 from tests.servers.pgbouncer import Mode, PgBouncer
@@ -76,3 +78,36 @@ def test_no_statement_of_one_handler_is_run_for_another(kind, pooler, ground_of,
         rows = sorted(event_id for (event_id,) in direct.sql(f"select event_id from shop_{name}"))
         assert rows == sorted(f"{one}{n}" for n, one in enumerate(names) if one == name)
     direct.close()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("statement", ["set app.tenant = 'acme'", "create temporary table mine (n int)"])
+def test_what_a_handler_sets_does_not_stay_on_a_backend_that_others_get(
+    statement, kind, pooler, ground_of, runner, monkeypatch
+):
+    """It was taken back after the commit, on whichever backend there was by then: here, on none."""
+    monkeypatch.setattr(engines, "_forget_session", lambda driver, record: None)
+    _, url = ground_of("postgresql", kind)
+    House(kind, url, runner).prepare().close()
+    house = House(kind, pooler.through(url), runner)
+
+    def blocks(event: Any, tx: Any) -> None:
+        tx.execute(text(statement))
+
+    async def waits(event: Any, tx: Any) -> None:
+        await tx.execute(text(statement))
+
+    house.inbox.on("partner")(blocks if kind == "sync" else waits)
+    for n in range(5):
+        house.receive(f"evt_{n}")
+    house.work()
+    assert set(house.states().values()) == {"finalized"}
+    asks = "select coalesce(current_setting('app.tenant', true), ''), to_regclass('pg_temp.mine') is null"
+    with ThreadPoolExecutor(8) as callers:
+        seen = list(
+            callers.map(
+                lambda _: servers.sql.ask(pooler.port, asks, database=url.rpartition("/")[2]), range(40)
+            )
+        )
+    assert {row for rows in seen for row in rows} == {("", "t")}
+    house.close()

@@ -96,6 +96,21 @@ def test_a_temporary_table_of_one_is_not_there_for_another(house):
     assert {(one.state, one.attempts) for one in house.events()} == {("finalized", 1)}
 
 
+@on_postgresql
+def test_what_a_function_of_an_application_sets_the_others_of_its_batch_do_not_see(house):
+    house.sql(
+        "create function set_tenant() returns text language sql as"
+        " $$ select set_config('lock_timeout', '4321ms', true) $$"
+    )
+    asks = SEEN["postgresql"]
+    (before,) = house.sql(asks)[0]
+    seen = defined(house, "select set_tenant()", seen=asks)
+    received(house)
+    house.work()
+    assert seen == [before] * 3
+    assert set(house.states().values()) == {"finalized"}
+
+
 @on_servers
 def test_where_each_handler_sets_something_none_is_claimed_to_be_given_back(house):
     defined(
@@ -305,7 +320,24 @@ def test_what_a_statement_leaves_is_read_by_its_first_words(statement, changes, 
         ('select 1 as "a;b" from t', "postgresql", False),
         ("select 'a''; set role clerk'", "sqlite", False),
         ("select `it's`; set @a = 1", "mariadb", True),
+        ("insert into temperatures values ('set_config', 'temp')", "postgresql", False),
+        ("insert into temp (n) values (1)", "mariadb", False),
         ("explain analyze create temp table t as select 1", "postgresql", True),
+        ("select set_tenant('acme')", "postgresql", True),
+        ("select app.set_tenant ($1)", "postgresql", True),
+        ("insert into t select tenant_of(a) from b", "mariadb", True),
+        (
+            "insert into odd_table (a, b) values (lower($1), now()) on conflict (a) do nothing",
+            "postgresql",
+            False,
+        ),
+        ("with mine (a) as (select 1) select count(*), max(a) from mine as t(a)", "postgresql", False),
+        (
+            "select cast(a as numeric(10, 2)), sum(b) over (partition by c) from t where d in (1)",
+            "mariadb",
+            False,
+        ),
+        ("update t set a = coalesce(a, '') || 'set_tenant(1)' where exists (select 1)", "postgresql", False),
         ("select 1 into local temp mine", "postgresql", True),
         ("select 1 into pg_temp.mine", "postgresql", True),
         ("select 'w' into/**/@word", "mariadb", True),

@@ -19,6 +19,7 @@ HANDLED = "surehook_inbox_handled"  # in a connection's `info`: a handler had it
 HANDLING = "surehook_inbox_handling"  # in a connection's `info`: a handler has it, and may not commit
 CHANGED = "surehook_inbox_changed"  # in a connection's `info`: others in its transaction might see what a handler has set
 OPTIONS = "surehook_inbox_options"  # in a connection's `info`: those it had before a handler was given it
+POOLED = "surehook_inbox_pooled"  # in a connection's `info`: a pooler has made it, and lends it for a transaction perhaps
 LEFT = "surehook_inbox_left"  # in a connection's `info`: a handler has perhaps set something that outlasts its transaction
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor, ExceptionContext
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import Pool, QueuePool, SingletonThreadPool, StaticPool
+from sqlalchemy.pool import ConnectionPoolEntry, Pool, QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.util import await_only
 
 from surehook.core.errors import SettingsError
@@ -26,7 +26,7 @@ from surehook.host.forking import renew_in_children
 from surehook.inbox.safe_log import log
 from surehook.inbox.sql import cutting, pooler
 from surehook.inbox.sql.contention import NO_STATEMENT, state_of
-from surehook.inbox.sql.driver_connections import HANDLED, GivenConnection
+from surehook.inbox.sql.driver_connections import HANDLED, POOLED, GivenConnection
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
@@ -55,7 +55,6 @@ _LIBPQ = frozenset(
         "sslrootcert",
     ]
 )
-_FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP"
 CHECKPOINT_PAGES = 4_000  # 16 MB of SQLite's log: hot pages are moved once for many changes
 CONNECTIONS = 80  # at most, opened as they are needed: 64 workers, who stores, who looks
 KEPT = 16  # of them, when they are needed no more: opening one costs as much as some events
@@ -297,11 +296,12 @@ def _watched(driver: object, record: Any) -> None:
     cutting.watched(driver.driver_connection if hasattr(driver, "driver_connection") else driver, SILENT_S)
 
 
-def _unprepared(is_async: bool, driver: DBAPIConnection, record: object) -> None:
+def _unprepared(is_async: bool, driver: DBAPIConnection, record: ConnectionPoolEntry) -> None:
     """Prepare nothing by a name behind a pooler; it is asked for once, as a connection is made."""
     own = getattr(driver, "driver_connection", driver)
     with bounded(ASK_S, lambda: cutting.cut(own), is_async=is_async):
-        pooler.unprepared(driver)
+        if pooler.unprepared(driver):
+            record.info[POOLED] = True
 
 
 def _ask_after_idling(engine: Engine, asked_s: float) -> None:
@@ -350,10 +350,10 @@ def _forget_session(driver: Any, record: Any) -> None:
     own = getattr(driver, "driver_connection", driver)
     try:
         if driver is not own:  # asyncpg, whose cursors take one statement at a time
-            await_only(own.execute(_FORGET))
+            await_only(own.execute(pooler.FORGET))
             return
         with closing(driver.cursor()) as cursor:
-            cursor.execute(_FORGET)
+            cursor.execute(pooler.FORGET)
         driver.commit()
     except Exception as error:  # what was committed with it stands; the pool makes another
         record.invalidate(error)

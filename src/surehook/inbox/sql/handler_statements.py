@@ -15,6 +15,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from surehook.inbox.sql.harmless_functions import HARMLESS
+
 TEXTS = 512  # that are remembered: those of a program's handlers, which say them again for each event
 TEXT_CHARS = 2_000  # of one that is; longer ones have their values written into them
 MYSQL = ("mysql", "mariadb")
@@ -26,7 +28,8 @@ _OF_THE_TRANSACTION = ("ins", "upd", "del", "sel", "rep", "wit", "val", "sav", "
 _LOCKS = "get_lock"
 # Further statements, and functions and forms of queries and changes that set something.
 _MORE = re.compile(
-    r";|:=|\bset_config\b|\bpg_settings\b|\binto\s*(?:@|(?:local\s+|global\s+)?temp|pg_temp)|\Aexplain\b.*\bcreate\b",
+    r";|:=|\bset_config\b|\bpg_settings\b|\binto\s*(?:@|(?:local\s+|global\s+)?temp(?:orary)?\s+\w|\"?pg_temp\b)"
+    r"|\Aexplain\b.*\bcreate\b",
     re.DOTALL,
 )
 # DEALLOCATE and DISCARD: drivers and SQLAlchemy keep prepared statements by their names. PREPARE and LISTEN stay otherwise.
@@ -41,9 +44,14 @@ _ENDS = re.compile(rf"(?:{_ENDING})\b")
 _ENDS_MYSQL = re.compile(
     rf"(?:{_ENDING}|begin(?!\s+not\b)|start\s+transaction|xa(?!\s+recover\b)|create(?!\s+(?:or\s+replace\s+)?temporary\s+table\b)"
     r"|drop(?!\s+(?:temporary\s+tables?|prepare)\b)|alter|truncate|rename|lock\s+tables?|grant|revoke|optimize|repair|flush|reset"
-    r"|(?:analyze|check)\s+(?:(?:no_write_to_binlog|local)\s+)?tables?|cache\s+index|load\s+index|backup|install|uninstall"
-    r"|set\s+password|set\s+(?:.*\W)??(?:(?<![\w@])|@@(?:session\.|local\.)?)autocommit(?=\s*:?=))\b",
+    r"|(?:analyze|check)\s+(?:(?:no_write_to_binlog|local)\s+)?(?:tables?|view)|change\s+master|import\s+table|backup|install"
+    r"|uninstall|set\s+(?:password|default\s+role)"
+    r"|set\s+(?!global\b)(?:.*\W)??(?:(?<![\w@.])|@@(?:session\.|local\.)?)`?autocommit(?=`?\s*:?=))\b",
     re.DOTALL,
+)
+# Names before a parenthesis; not those of tables and of their columns.
+_CALLS = re.compile(
+    r"(?:\b(?P<list>as|into|table|update|join|with|recursive|references)\s+)?(?<![\w.$])(?P<name>[^\W\d][\w.$]*)\s*\("
 )
 _FOR_ONE = re.compile(r"\Aset\s+statement\b.*?\bfor\s+", re.DOTALL)
 _BEFORE = "\ufeff \t\r\n\f\v;("
@@ -104,7 +112,7 @@ def _read(statement: str, dialect: str) -> Traces:
     return Traces(
         ends=not _is_behind_comment(statement)
         and (_ENDS_MYSQL if dialect in MYSQL else _ENDS).match(said) is not None,
-        changes=has_more or not said.startswith(_ROWS),
+        changes=has_more or not said.startswith(_ROWS) or _calls_others(said),
         outlasts=_outlasts(said, dialect, has_more),
     )
 
@@ -112,8 +120,17 @@ def _read(statement: str, dialect: str) -> Traces:
 _remembered = lru_cache(maxsize=TEXTS)(_read)
 
 
+def _calls_others(said: str) -> bool:
+    """Tell whether it calls a function that may set anything: an application's own. A tenant is often set by one."""
+    return any(
+        found["list"] is None and found["name"].rpartition(".")[2] not in HARMLESS
+        for found in _CALLS.finditer(said)
+    )
+
+
 def _is_behind_comment(statement: str) -> bool:
-    return statement.lstrip(_BEFORE).startswith(("--", "#", "/*")) and not _CARRIED_OUT.match(statement)
+    begins = statement.lstrip(_BEFORE)
+    return begins.startswith(("--", "#", "/*")) and not _CARRIED_OUT.match(begins)
 
 
 def _outlasts(said: str, dialect: str, has_more: bool) -> bool:
@@ -136,4 +153,4 @@ def _silenced(found: re.Match[str]) -> str:
     text = found[0]
     if text.startswith(("--", "/*", "#")):
         return " "
-    return text if text[1:-1].isidentifier() else "''"
+    return text if text[0] in '"`[' and text[1:-1].isidentifier() else "''"

@@ -3,7 +3,8 @@
 A driver prepares a statement under a name, on the backend that it has just then, and runs it by that name later: on another
 backend, where the name may be that of another client's statement. So rows of one handler were written into the table of another,
 and its event was done. Through a pooler, therefore, nothing is prepared by a name. One in session mode looks the same from here,
-and costs a driver its prepared statements too.
+and costs a driver its prepared statements too. And what a handler has set for its session is taken back before the commit: after
+it, somebody else has that backend.
 
 An application's own engine is set up by the application.
 """
@@ -12,23 +13,30 @@ from __future__ import annotations
 
 from itertools import count
 
+from sqlalchemy import Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.util import await_only
 
+from surehook.inbox.sql import direct
+from surehook.inbox.sql.driver_connections import CHANGED, POOLED, pooled
+
+FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP"
 _ASKS = "select pg_backend_pid()"
 _numbers = count()
 # Of SQLAlchemy's connection of asyncpg: what its arguments of the same names set for all.
 _UNNAMED = {"_prepared_statement_cache": None, "_prepared_statement_name_func": lambda: ""}
 
 
-def unprepared(driver: DBAPIConnection) -> None:
-    """Prepare nothing by a name on a new connection, if a pooler has made it."""
+def unprepared(driver: DBAPIConnection) -> bool:
+    """Prepare nothing by a name on a new connection, if a pooler has made it; whether one has."""
     own = getattr(driver, "driver_connection", driver)
     if hasattr(own, "get_server_pid"):  # asyncpg
-        if await_only(own.fetchval(_ASKS)) != own.get_server_pid():
-            for name, value in _UNNAMED.items():
-                setattr(driver, name, value)
-    elif hasattr(own, "prepare_threshold"):  # psycopg
+        if await_only(own.fetchval(_ASKS)) == own.get_server_pid():
+            return False
+        for name, value in _UNNAMED.items():
+            setattr(driver, name, value)
+        return True
+    if hasattr(own, "prepare_threshold"):  # psycopg
         cursor = driver.cursor()
         try:
             cursor.execute(_ASKS)
@@ -38,6 +46,16 @@ def unprepared(driver: DBAPIConnection) -> None:
         driver.rollback()
         if tuple(row or ()) != (own.info.backend_pid,):
             own.prepare_threshold = None
+            return True
+    return False
+
+
+def forget(connection: Connection) -> None:
+    """Take back what a handler has set, while the backend is still the one on which it did: before the commit."""
+    if not (connection.closed or connection.invalidated):
+        notes = pooled(connection).info
+        if POOLED in notes and CHANGED in notes:
+            direct.say(connection, FORGET)
 
 
 def asyncpg_arguments() -> dict[str, object]:

@@ -14,7 +14,15 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import await_only
 
 from surehook.host.forking import renew_in_children
-from surehook.inbox.sql import driver_connections, engines, interrupting, open_transactions, rights, versions
+from surehook.inbox.sql import (
+    driver_connections,
+    engines,
+    interrupting,
+    open_transactions,
+    pooler,
+    rights,
+    versions,
+)
 from surehook.inbox.sql.contention import NO_STATEMENT, state_of
 from surehook.inbox.sql.deferred_begin import AsyncWriter, Writer
 from surehook.inbox.sql.driver_connections import CHANGED, HANDLING, LEFT, GivenConnection
@@ -265,6 +273,8 @@ def inside(
     if writer is not None:
         writer.over()
         writer.check_cut()
+    else:
+        pooler.forget(connection)
     drop_left(connection, writer)
     return result
 
