@@ -22,6 +22,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 from django.test import Client, TestCase, TransactionTestCase, override_settings
 from django.urls import path
+from psycopg.sql import SQL
 
 from surehook.core.errors import SettingsError
 from surehook.inbox import Backoff, Refuse, sources
@@ -367,6 +368,16 @@ def test_one_whose_transaction_was_undone_by_an_error_is_tried_again(inbox):
         inbox.work()
         inbox.clock.passes(3600)  # type: ignore[attr-defined]
     assert (numbers(), states(inbox)) == (["c1"], {"evt_1": "finalized"})
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("statement", ["COMMIT", SQL("COMMIT")], ids=["text", "composed"])
+def test_a_statement_that_would_end_djangos_transaction_is_not_said(inbox, statement):
+    creating(inbox, lambda event: connection.cursor().execute(statement))
+    inbox.receive(call(*signed("c1"), at=NOW))
+    inbox.work()
+    (event,) = inbox.events()
+    assert (numbers(), event.state, event.code) == ([], "accepted", "commit_failed")
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

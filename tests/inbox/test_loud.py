@@ -255,6 +255,13 @@ def test_a_flood_of_one_refusal_hides_no_other_and_its_number_is_told(house, tol
     assert [one.endswith("; 49 more like it were not written") for one in said] == [False, False, True]
 
 
+def test_the_number_of_refusals_left_out_is_told_at_the_end(house, told):
+    for n in range(50):
+        house.send(f"evt_{n}", b"{}", secret="whsec_" + "A" * 43 + "=")
+    house.do(house.inbox.stop())
+    assert [said for _, said in told()][1:] == ["refused 49 further messages of partner: bad_signature"]
+
+
 @pytest.mark.parametrize(
     ("headers", "length", "status", "words"),
     [

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from surehook.inbox import AsyncInbox, Inbox
-from surehook.inbox.sql import engines
+from surehook.inbox.sql import forgetting
 from tests import servers
 from tests.inbox.house import House, call, message, partner
 from tests.servers.pgbouncer import Mode, PgBouncer
@@ -86,7 +86,7 @@ def test_what_a_handler_sets_does_not_stay_on_a_backend_that_others_get(
     statement, kind, pooler, ground_of, runner, monkeypatch
 ):
     """It was taken back after the commit, on whichever backend there was by then: here, on none."""
-    monkeypatch.setattr(engines, "_forget_session", lambda driver, record: None)
+    monkeypatch.setattr(forgetting, "after_commit", lambda driver, record: None)
     _, url = ground_of("postgresql", kind)
     House(kind, url, runner).prepare().close()
     house = House(kind, pooler.through(url), runner)

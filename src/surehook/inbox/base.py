@@ -106,8 +106,8 @@ class BaseInbox(Definitions, ABC, Generic[S]):
 
     def _say_left_out(self) -> None:
         """Log how much was left out of the log, as nothing comes any more that would tell."""
-        self.failures.say_left_out(at_end=True)
-        self.anomalies.say_left_out(at_end=True)
+        for one in self.limited:
+            one.say_left_out(at_end=True)
 
     # -- scripts -------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from surehook.inbox.result_policy import ResultPolicy
 from surehook.inbox.retention import Keep, Pruner, checked_keep
 from surehook.inbox.rules import Rules, checked
 from surehook.inbox.safe_log import log
-from surehook.inbox.sources.source import Source
+from surehook.inbox.sources.source import Source, listed
 from surehook.inbox.transitions import Observer, Transitions
 from surehook.inbox.trouble import Trouble
 from surehook.inbox.trying import not_seen, trying
@@ -109,6 +109,7 @@ class Definitions:
         self.changed_tables = ChangedTables(self.following, self.clock.now)
         self.failures = Failures(self.clock.boot)
         self.anomalies = Anomalies(self.clock.boot)
+        self.limited = (self.failures, self.anomalies, self.receiver.refusals)  # of which lines are left out
         self.trouble = Trouble(self.clock.boot)
         self.queue = InboxQueue(
             queue, draw=random_values.bits, boot=self.clock.boot, trouble=self.trouble, watch=self.watch
@@ -135,7 +136,7 @@ class Definitions:
             Pruner(checked_keep(keep), self.clock.now),
             self.trouble,
         )
-        for source in _listed(sources):
+        for source in listed(sources):
             self.add(source)
 
     def add(self, source: Source) -> Source:
@@ -364,7 +365,7 @@ class Definitions:
         if self.changed_tables.is_due:
             with trying(transaction, not_seen("held")):
                 self.changed_tables.look(transaction)
-        for one in (self.failures, self.anomalies) if is_idle else ():
+        for one in self.limited if is_idle else ():
             one.say_left_out()
         if self._collector is not None and not 0 <= (now := self.clock.now()) - self._looked < DEPTH_MS:
             self._looked = now
@@ -388,13 +389,3 @@ class Definitions:
             self.rejections.decided(one)
         for run in done.changed:
             self.anomalies.changed(run.event)
-
-
-def _listed(sources: Iterable[Source]) -> Iterable[Source]:
-    if isinstance(sources, Source | str) or not isinstance(sources, Iterable):
-        raise SettingsError(
-            "sources",
-            f"a list of sources, and no {type(sources).__name__}",
-            hint="Inbox(url, [sources.named(…)])",
-        )
-    return sources

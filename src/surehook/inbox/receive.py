@@ -93,7 +93,7 @@ class Receiver:
 
     def __init__(self, identify: Callable[[int], bytes], boot: Callable[[], float]) -> None:
         self.sources: dict[str, Source] = {}
-        self.refusals = Refusals()
+        self.refusals = Refusals(boot)
         self._identify = identify
         self._lost = OncePer(boot, LOST_S)
         self._told = OncePer(boot, BODY_S)

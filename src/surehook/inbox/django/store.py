@@ -114,7 +114,7 @@ class DjangoTransaction(SqlTransaction):
     def _noting(self, then: Callable[..., object], *statement: object) -> object:
         """Run a statement; note that it has changed more than rows, or failed: it may have ended the transaction, and the handler
         may catch it."""
-        found = traces(str(statement[0]), self._django.vendor)
+        found = traces(statement[0], self._django.vendor)
         if found.ends:
             raise HandlerCommits(REFUSED_STATEMENT)
         if found.changes:

@@ -158,6 +158,17 @@ class Source:
         return greeting.success(self.provider, self._judge.keys, headers)
 
 
+def listed(sources: Iterable[Source]) -> Iterable[Source]:
+    """Check that an inbox is given a list of sources. Raises SettingsError."""
+    if isinstance(sources, Source | str) or not isinstance(sources, Iterable):
+        raise SettingsError(
+            "sources",
+            f"a list of sources, and no {type(sources).__name__}",
+            hint="Inbox(url, [sources.named(…)])",
+        )
+    return sources
+
+
 def _receipts(given: ReceiptsTo | None) -> ReceiptsTo | None:
     if given is None or isinstance(given, ReceiptsTo):
         return given

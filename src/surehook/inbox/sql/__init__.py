@@ -19,8 +19,11 @@ there is one text of every statement and one order of locks.
     interrupting.py    on SQLite: a transaction or a statement ended from outside
     driver_connections.py  the connections under SQLAlchemy's
     open_transactions.py  what a thread or task is in, ended from outside
-    stores.py   transactions of both kinds of engine; store_errors.py: the one place where errors of drivers are translated
+    handler_statements.py  what a handler's statement leaves (harmless_functions.py), and forgetting.py: what is taken back
+    stores.py   transactions of both kinds of engine
+    store_errors.py  the one place where errors of drivers are translated
     engines.py  an engine from a URL, with the settings that durability needs
+    pooler.py   no prepared statements where a pooler lends connections
 
 Where rows are locked: runs by `SKIP LOCKED` when claimed and plainly when processed, documents in the order of their keys.
 SQLite has one writer, whose transactions begin as such (`BEGIN IMMEDIATE`); those that only read begin without it.

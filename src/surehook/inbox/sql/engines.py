@@ -6,7 +6,6 @@ import re
 import sqlite3
 import weakref
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,15 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor, Exception
 from sqlalchemy.exc import InvalidatePoolError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, Pool, QueuePool, SingletonThreadPool, StaticPool
-from sqlalchemy.util import await_only
 
 from surehook.core.errors import SettingsError
 from surehook.core.meant import meant
 from surehook.host.clock import SystemClock
 from surehook.host.forking import renew_in_children
 from surehook.inbox.safe_log import log
-from surehook.inbox.sql import cutting, pooler
+from surehook.inbox.sql import cutting, forgetting, pooler
 from surehook.inbox.sql.contention import NO_STATEMENT, state_of
-from surehook.inbox.sql.driver_connections import HANDLED, POOLED, GivenConnection
+from surehook.inbox.sql.driver_connections import POOLED, GivenConnection
 from surehook.inbox.sql.transaction_deadlines import Silent, bounded
 
 # Database → driver that blocks, driver that does not. A URL that names a driver keeps it.
@@ -224,21 +222,22 @@ def _checked(url: URL, *, is_async: bool) -> URL:
     right = DRIVERS[url.get_backend_name()][is_async]
     try:
         dialect = url.get_dialect()
-        dialect.import_dbapi()
     except NoSuchModuleError:
         raise SettingsError("url", f"there is no driver {url.drivername!r}", hint=f"{right}://…") from None
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            "url",
-            f"{url.drivername} needs the package {error.name}, which is missing",
-            hint=_install(error.name),
-        ) from error
     if dialect.is_async != is_async:
         inbox, kind = ("AsyncInbox", "does not block") if is_async else ("Inbox", "blocks")
         raise SettingsError(
             "url", f"the driver of {url.drivername} is none for {inbox}, which needs one that {kind}",
             hint=f"{right}://…, or without a driver: {url.get_backend_name()}://…",
         )  # fmt: skip
+    try:
+        dialect.import_dbapi()
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            "url",
+            f"{url.drivername} needs the package {error.name}, which is missing",
+            hint=_install(error.name),
+        ) from error
     return url
 
 
@@ -268,7 +267,7 @@ def _set_up(engine: Engine, durable: bool, asked_s: float) -> None:
         _ask_after_idling(engine, asked_s)
     if engine.dialect.name == "postgresql":
         event.listen(engine, "connect", partial(_unprepared, engine.dialect.is_async))
-        event.listen(engine, "checkin", _forget_session)
+        event.listen(engine, "checkin", forgetting.after_commit)
         event.listen(engine, "handle_error", _without_statements)
     if not isinstance(engine.pool, StaticPool):  # a child has a copy of a database in memory
         _begun_anew_in_children(engine)
@@ -340,23 +339,6 @@ def _without_statements(context: ExceptionContext) -> None:
         context.connection, GivenConnection
     ):
         context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
-
-
-def _forget_session(driver: Any, record: Any) -> None:
-    """Take back what a handler has set for the session: the next to use the connection may be whoever stores requests. Only
-    on the inbox's own engines: an application sets its connections up itself."""
-    if record.info.pop(HANDLED, None) is None or driver is None:
-        return
-    own = getattr(driver, "driver_connection", driver)
-    try:
-        if driver is not own:  # asyncpg, whose cursors take one statement at a time
-            await_only(own.execute(pooler.FORGET))
-            return
-        with closing(driver.cursor()) as cursor:
-            cursor.execute(pooler.FORGET)
-        driver.commit()
-    except Exception as error:  # what was committed with it stands; the pool makes another
-        record.invalidate(error)
 
 
 def _durable(connection: Any, record: Any) -> None:

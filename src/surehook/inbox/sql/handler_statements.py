@@ -41,14 +41,15 @@ _OF_SQLITES_CONNECTION = ("pragma", "attach", "detach", "create")
 _ENDING = r"commit|abort|end|prepare\s+transaction|rollback(?!(?:\s+(?:work|transaction))?\s+to\b)"
 _ENDS = re.compile(rf"(?:{_ENDING})\b")
 # Statements before which MySQL and MariaDB commit by themselves, as their manuals list them.
-_ENDS_MYSQL = re.compile(
-    rf"(?:{_ENDING}|begin(?!\s+not\b)|start\s+transaction|xa(?!\s+recover\b)|create(?!\s+(?:or\s+replace\s+)?temporary\s+table\b)"
-    r"|drop(?!\s+(?:temporary\s+tables?|prepare)\b)|alter|truncate|rename|lock\s+tables?|grant|revoke|optimize|repair|flush|reset"
-    r"|(?:analyze|check)\s+(?:(?:no_write_to_binlog|local)\s+)?(?:tables?|view)|change\s+master|import\s+table|backup|install"
-    r"|uninstall|set\s+(?:password|default\s+role)"
-    r"|set\s+(?!global\b)(?:.*\W)??(?:(?<![\w@.])|@@(?:session\.|local\.)?)`?autocommit(?=`?\s*:?=))\b",
-    re.DOTALL,
-)
+_COMMITS_MYSQL = (
+    _ENDING, r"begin(?!\s+not\b)", r"start\s+transaction", r"xa(?!\s+recover\b)",
+    r"create(?!\s+(?:or\s+replace\s+)?temporary\s+table\b)", r"drop(?!\s+(?:temporary\s+tables?|prepare)\b)",
+    "alter", "truncate", "rename", "grant", "revoke", "optimize", "repair", "flush", "reset", "backup", "install", "uninstall",
+    r"lock\s+tables?", r"(?:analyze|check)\s+(?:(?:no_write_to_binlog|local)\s+)?(?:tables?|view)", r"change\s+master",
+    r"import\s+table", r"set\s+(?:password|default\s+role)",
+    r"set\s+(?!global\b)(?:.*\W)??(?:(?<![\w@.])|@@(?:session\.|local\.)?)`?autocommit(?=`?\s*:?=)",
+)  # fmt: skip
+_ENDS_MYSQL = re.compile(rf"(?:{'|'.join(_COMMITS_MYSQL)})\b", re.DOTALL)
 # Names before a parenthesis; not those of tables and of their columns.
 _CALLS = re.compile(
     r"(?:\b(?P<list>as|into|table|update|join|with|recursive|references)\s+)?(?<![\w.$])(?P<name>[^\W\d][\w.$]*)\s*\("

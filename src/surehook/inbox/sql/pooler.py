@@ -3,8 +3,7 @@
 A driver prepares a statement under a name, on the backend that it has just then, and runs it by that name later: on another
 backend, where the name may be that of another client's statement. So rows of one handler were written into the table of another,
 and its event was done. Through a pooler, therefore, nothing is prepared by a name. One in session mode looks the same from here,
-and costs a driver its prepared statements too. And what a handler has set for its session is taken back before the commit: after
-it, somebody else has that backend.
+and costs a driver its prepared statements too.
 
 An application's own engine is set up by the application.
 """
@@ -13,14 +12,9 @@ from __future__ import annotations
 
 from itertools import count
 
-from sqlalchemy import Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.util import await_only
 
-from surehook.inbox.sql import direct
-from surehook.inbox.sql.driver_connections import CHANGED, POOLED, pooled
-
-FORGET = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP"
 _ASKS = "select pg_backend_pid()"
 _numbers = count()
 # Of SQLAlchemy's connection of asyncpg: what its arguments of the same names set for all.
@@ -48,14 +42,6 @@ def unprepared(driver: DBAPIConnection) -> bool:
             own.prepare_threshold = None
             return True
     return False
-
-
-def forget(connection: Connection) -> None:
-    """Take back what a handler has set, while the backend is still the one on which it did: before the commit."""
-    if not (connection.closed or connection.invalidated):
-        notes = pooled(connection).info
-        if POOLED in notes and CHANGED in notes:
-            direct.say(connection, FORGET)
 
 
 def asyncpg_arguments() -> dict[str, object]:

@@ -17,9 +17,9 @@ from surehook.host.forking import renew_in_children
 from surehook.inbox.sql import (
     driver_connections,
     engines,
+    forgetting,
     interrupting,
     open_transactions,
-    pooler,
     rights,
     versions,
 )
@@ -274,7 +274,7 @@ def inside(
         writer.over()
         writer.check_cut()
     else:
-        pooler.forget(connection)
+        forgetting.before_commit(connection)
     drop_left(connection, writer)
     return result
 
