@@ -292,16 +292,17 @@ class Deliver:
             decision = DeliveryDecision(end="cancelled")
         is_last = decision.end is not None
         body = kept.body(answer.body, number=delivery.attempt, is_last=is_last)
-        # The first five go by place: a call with more than fifteen names goes by way of a dictionary, at four times the price.
+        # The first eight go by place: a name counts as two arguments, and beyond thirty a call goes by way of a dictionary, at
+        # four times the price.
         entry = Attempt(
             delivery.id,
             delivery.attempt,
             "attempt",
             flight.lane,
             flight.started_at,
-            outcome=result.name,
-            unknown=answer.unknown,
-            status=answer.status,
+            result.name,
+            answer.unknown,
+            answer.status,
             error=answer.failure,
             address=answer.address,
             dns_us=answer.dns_us,
