@@ -72,6 +72,19 @@ class Row(Struct):
         found = bisect_right(self.past, at, key=lambda moment: moment.at)
         return self.past[found - 1] if found else None
 
+    def when_written(self, at: float, attempt: int) -> Moment | None:
+        """The row as it stood when the request of this attempt was written at loop time `at`.
+
+        The steps of one instant have no order here. A process that was frozen may write a request and give it up in one.
+        """
+        found = bisect_right(self.past, at, key=lambda moment: moment.at)
+        for moment in reversed(self.past[:found]):
+            if moment.holder is not None and moment.attempt == attempt:
+                return moment
+            if moment.at < at:
+                break
+        return self.when(at)
+
 
 class Book:
     """Every event, delivery, node and breaker, by the committed calls seen so far."""
