@@ -89,6 +89,7 @@ class Reads(Hooked):
                     scheduled=len(waiting) - ready,
                     parked=self.book.parked_in_lane[lane],
                     oldest_due_at=first[0] if first is not None and ready else None,
+                    counted_at=now,
                 )
             )
         return counts

@@ -321,11 +321,30 @@ def test_our_own_trouble_is_not_charged_to_the_endpoint_and_spends_no_retry() ->
         endpoint = await house.endpoint(policy=SHORT | {"auto_disable": {"consecutive_failures": 2}})
         await house.publish(2)
         await house.wait(31)
-        assert len(house.receivers.calls) == 14  # every five seconds, although the schedule has two retries
+        assert (
+            len(house.receivers.calls) == 6
+        )  # after 5 and 10 seconds, then 20, although the schedule has two retries
         assert (house.route(endpoint).status, house.route(endpoint).failure_count) == ("active", 0)
         house.receivers.scripts[A] = answers(200)
         await house.wait(6)
         assert await house.states() == {"delivered": 2}
+
+    in_house(story)
+
+
+def test_our_own_trouble_that_lasts_is_asked_about_once_a_minute() -> None:
+    """A proxy that is away for a day must not fill the ledger with the history of all that waits for it."""
+
+    async def story(house: House) -> None:
+        house.receivers.scripts[A] = lambda call: (0.001, Answer(failure="proxy_failure"))
+        await house.endpoint(policy=SHORT)
+        await house.publish()
+        await house.wait(3_600)
+        (delivery,) = await house.deliveries()
+        assert 60 <= len(await house.story(delivery)) <= 65
+        house.receivers.scripts[A] = answers(200)
+        await house.wait(61)
+        assert await house.states() == {"delivered": 1}
 
     in_house(story)
 

@@ -450,6 +450,31 @@ def test_what_waited_while_nobody_ran_is_no_lane_that_nobody_serves() -> None:
     assert facts.names == ["lane.unserved"]
 
 
+def test_a_count_that_is_given_again_makes_no_lane_an_unserved_one() -> None:
+    """A count that took long is: the row may have been delivered long ago."""
+    unserved = Unserved(facts := Facts())
+    idle = LaneCount(0, 0, 0, 0, None)
+    for at_s in (0, 30, 60, 90):
+        unserved.look([LaneCount(0, 1, 0, 0, 1_000_000, 1_000_000), idle], now=1_000_000 + at_s * 1000)
+        assert facts.names == []
+    unserved.look([LaneCount(0, 1, 0, 0, 1_000_000, 1_100_000), idle], now=1_100_000)
+    assert facts.names == ["lane.unserved"], "counted anew, it stands as it stood"
+
+
+def test_what_is_left_of_an_endpoint_that_was_deleted_at_a_node_without_lanes_is_ended_there() -> None:
+    async def story(town: Town) -> None:
+        endpoint = await town.endpoint()
+        api = town.engines["api"]
+        await town.publish(3)
+        await town.ledger.remove_endpoint(endpoint)
+        await api.changed()
+        api.endpoint_removed(endpoint)
+        await town.wait(25)
+        assert set(await town.states()) == {"cancelled:deleted"}
+
+    in_town(story, api=API)
+
+
 def test_a_clock_that_was_set_back_silences_nobody_who_looks_for_unserved_lanes() -> None:
     """It was silent for as long as the jump."""
     unserved = Unserved(facts := Facts())

@@ -159,6 +159,32 @@ def test_the_end_of_pending_retries_is_counted_and_told() -> None:
     in_house(story)
 
 
+def test_a_policy_that_goes_on_retrying_begins_no_walk_over_what_waits() -> None:
+    """Twenty changes of an age beside 100,000 parked deliveries took half a minute of a core."""
+
+    async def story(house: House) -> None:
+        engine, chores = house.engine, Chores()
+        retrying = {"profile": "standard", "schedule": {"fixed": [3600]}, "breaker": None}
+        endpoint = await house.endpoint(A, policy=retrying)
+        house.receivers.scripts[A] = answers(500)
+        await house.publish(4)
+        await house.wait(5)
+        for policy, goes_on in (
+            (retrying | {"max_age": 7200}, True),
+            (retrying | {"auto_retry": False}, False),
+        ):
+            await endpoints.change(engine, chores, endpoint, {"policy": json.dumps(policy).encode()})
+            assert (not chores._running, engine.directory.may_call_off(endpoint=endpoint)) == (
+                goes_on,
+                not goes_on,
+            )
+        await chores.idle()
+        assert engine.watch.finished_by_state == {"dead": 4}
+        assert not engine.directory.may_call_off(event_type="doc.signed")
+
+    in_house(story)
+
+
 def test_what_was_parked_as_its_endpoint_was_deleted_is_cancelled_and_counted() -> None:
     async def story(house: House) -> None:
         endpoint = await backlog(house, A, 500)

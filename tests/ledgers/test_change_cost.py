@@ -26,14 +26,20 @@ async def statements(desk: Desk, work: Callable[[], Awaitable[Any]]) -> list[str
     said: list[str] = []
     ledger = desk.ledger
     if isinstance(ledger, SqliteLedger):
-        connections: list[Any] = [ledger._writing.connection, ledger._reading.connection]
+        connections: list[Any] = [
+            session.connection for session in (ledger._writing, ledger._reading, ledger._listing)
+        ]
         for connection in connections:
             connection.set_trace_callback(said.append)
         await work()
         for connection in connections:
             connection.set_trace_callback(None)
     elif isinstance(ledger, PostgresLedger):
-        sessions = [session for pool in (ledger._working, ledger._listing) for session in pool._sessions]
+        sessions = [
+            session
+            for pool in (ledger._working, ledger._managing, ledger._listing)
+            for session in pool._sessions
+        ]
         with ExitStack() as stack:
             for session in sessions:
                 connection = await session.connected()

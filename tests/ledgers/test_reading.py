@@ -239,12 +239,12 @@ async def test_lanes_count_each_unfinished_delivery_once(desk: Desk) -> None:
     await desk.publish_one(lane=1, parked="key")
     await desk.finish_one()
     first, retry = await desk.ledger.lane_counts(now=NOW)
-    assert first == LaneCount(held=1, ready=2, scheduled=1, parked=1, oldest_due_at=NOW - 5)
-    assert retry == LaneCount(held=0, ready=0, scheduled=1, parked=1, oldest_due_at=None)
+    assert first == LaneCount(held=1, ready=2, scheduled=1, parked=1, oldest_due_at=NOW - 5, counted_at=NOW)
+    assert retry == LaneCount(held=0, ready=0, scheduled=1, parked=1, oldest_due_at=None, counted_at=NOW)
 
 
 async def test_empty_lanes_are_counted(desk: Desk) -> None:
-    assert await desk.ledger.lane_counts(now=NOW) == [LaneCount(0, 0, 0, 0, None)] * 2
+    assert await desk.ledger.lane_counts(now=NOW) == [LaneCount(0, 0, 0, 0, None, NOW)] * 2
     assert await desk.ledger.parked_counts() == {}
 
 

@@ -95,6 +95,8 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     async def read(self, services: Services, request: Request) -> ApiRequest:
         """Read and validate a request: query first, then the body. Raises Problem."""
+        if any("\0" in text for text in request.path_params.values()):
+            raise Problem("not_found", "there is nothing by this name", status=404)
         values, texts = query.parse(request.scope["query_string"], self.parameters)
         asked = ApiRequest(
             services=services,

@@ -44,7 +44,8 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 
 # Outcomes of calls that may have timed out; only the history knows at which step. None: not known here.
 MAY_BE_LATE = frozenset({"timed_out", "unreachable", None})
-OUR_WAIT_MS = 5_000  # after trouble of our own
+# After trouble of our own: at first, and at most. Each try is a row of the history, of every delivery that is open.
+OUR_WAIT_MS, OUR_WAIT_MOST_MS = 5_000, 60_000
 
 
 class DeliveryDecision(Struct, frozen=True, gc=False):
@@ -89,7 +90,7 @@ def decide(
         )
     if outcome.ours:
         # No file descriptor, no egress proxy: the event and its endpoint are innocent, and no retry is spent.
-        due_at = now + OUR_WAIT_MS
+        due_at = now + min(OUR_WAIT_MS << min(delivery.spared, 8), OUR_WAIT_MOST_MS)
         if is_too_old(delivery, policy, at=due_at):
             return exhausted(delivery, policy, now=now)
         return DeliveryDecision(

@@ -185,9 +185,21 @@ class Directory:
     def youngest_age(self, route: EndpointState | None) -> float | None:
         """The smallest `max_age` (seconds) of the policies that may hold for the endpoint's deliveries; None: for those of
         any endpoint without a policy of its own."""
-        own = None if route is None else route.own_plan
-        plans = [own] if own is not None else [self._standard, *self._type_plans.values()]
+        plans = self._plans_of(route)
         return min((plan.policy.max_age for plan in plans if plan.policy.max_age is not None), default=None)
+
+    def may_call_off(self, *, endpoint: bytes | None = None, event_type: str | None = None) -> bool:
+        """Tell whether a policy that may hold for deliveries of the endpoint, or of the event type, makes no retries."""
+        if event_type is not None:
+            plans = [self._type_plans.get(event_type, self._standard)]
+        else:
+            plans = self._plans_of(None if endpoint is None else self.routes.get(endpoint))
+        return any(not plan.policy.auto_retry for plan in plans)
+
+    def _plans_of(self, route: EndpointState | None) -> list[Plan]:
+        """Those that may hold for the endpoint's deliveries; None: for those of any endpoint without one of its own."""
+        own = None if route is None else route.own_plan
+        return [own] if own is not None else [self._standard, *self._type_plans.values()]
 
     def heed(self, route: EndpointState) -> None:
         """The policies of event types that the endpoint takes have changed."""

@@ -106,6 +106,8 @@ class Looks:
             upkeep.add("parked", look_s, self._unpark.look)
             upkeep.add("ageing", look_s, self.ageing.lap, left=self.ageing.rests_since)
             upkeep.add("orphans", look_s, self._end_orphans)
+        else:
+            upkeep.add("orphans", look_s, self._unknown_endpoints.end_returned)
         upkeep.add("held", look_s, self._reconciler.compare)
         upkeep.add("overdue", look_s, self.overdue.look)
         upkeep.add("unfinalized", look_s, self.unfinalized.look)

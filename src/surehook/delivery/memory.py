@@ -161,7 +161,13 @@ class Memory:
 
     def full_tenants(self) -> list[str]:
         """Those that may hold nothing more, although there is room."""
-        return [name for name in self._tenants if self.tenant_share(name) <= 0] if self.has_room() else []
+        if not self.has_room() or self.is_lone:
+            return []
+        rows, size = (
+            self._settings.memory_deliveries - self.held,
+            self._settings.memory_bytes - self.held_bytes,
+        )
+        return [name for name, tenant in self._tenants.items() if tenant.rows >= rows or tenant.size >= size]
 
     @property
     def is_lone(self) -> bool:

@@ -150,7 +150,7 @@ class Parts:
         )  # fmt: skip
         self.pump = pump = Pump(dispatch, deliver)
         self.pausing = Pausing(
-            ledger=ledger, settings=settings, node=node, dispatch=dispatch, pump=pump, record=record,
+            ledger=ledger, settings=settings, node=node, dispatch=dispatch, pump=pump, record=record, refill=refill,
         )  # fmt: skip
 
         # -- the configuration

@@ -10,6 +10,7 @@ from surehook.delivery.dispatch import Dispatch
 from surehook.delivery.node import Node
 from surehook.delivery.pump import Pump
 from surehook.delivery.record import Record
+from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
 from surehook.ports.reading import LedgerReading
 
@@ -26,6 +27,7 @@ class Pausing:
         dispatch: Dispatch,
         pump: Pump,
         record: Record,
+        refill: Refill,
     ) -> None:
         self._ledger = ledger
         self._settings = settings
@@ -33,6 +35,7 @@ class Pausing:
         self._dispatch = dispatch
         self._pump = pump
         self._record = record
+        self._refill = refill
 
     def look(self) -> None:
         """A beat was committed, or the engine starts."""
@@ -50,6 +53,7 @@ class Pausing:
             and not self._is_short()
         ):
             self._dispatch.go_on()
+            self._refill.go_on()
             self._pump.pump()
 
     async def run(self) -> None:

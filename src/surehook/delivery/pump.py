@@ -59,12 +59,13 @@ class Pump:
         cap = max(1, state.slots >> 1)
         starts, size = self._slice_starts(), SLICE_BYTES
         is_lone = dispatch.memory.is_lone
+        most = state.slots if is_lone else state.most
         while not dispatch.paused:
             if waiting_suspects and state.suspects_busy < cap:
                 ring.add(suspects.take())
             if not waiting:
                 break
-            if is_lone and state.busy >= state.slots:
+            if state.busy >= most:
                 break
             if starts <= 0 or size <= 0:
                 dispatch.pump_soon()

@@ -237,13 +237,13 @@ class Record:
             if result.parked is not None:
                 route.may_have_parked(result.parked)
                 self._refill.wants_work(route)  # it may be called otherwise by now, or elsewhere
+        changed = {route.endpoint.id: route for route in health} if answer.changes else {}
         for change in answer.changes:
-            for route in health:
-                if route.endpoint.id == change.endpoint:
-                    route.failure_count = change.failure_count
-                    route.status = change.status
-                    if change.disabled:
-                        self._tell_of(disabled(route, change, self._clock.now()))
+            route = changed[change.endpoint]
+            route.failure_count = change.failure_count
+            route.status = change.status
+            if change.disabled:
+                self._tell_of(disabled(route, change, self._clock.now()))
         if any(change.status != "active" for change in answer.changes):
             self._staleness.changed_by_us()
         self._looks.freed()

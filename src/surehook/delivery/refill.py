@@ -44,8 +44,14 @@ class Refill:
         """It would take back, and may hold nothing more: asked again when deliveries have left memory."""
         self._full.add(route)
 
+    def go_on(self) -> None:
+        """Whoever wanted work while nothing was taken back may have some now."""
+        if len(self.wanting):
+            self.wake.set()
+
     def let_go(self) -> None:
         """Deliveries have left memory: who waits for a share of it may have one now."""
+        self.go_on()
         for _ in range(min(len(self._full), FULL_LOOKS)):
             route = self._full.take()
             if self._memory.has_share(route):

@@ -32,7 +32,10 @@ BEGINS_ANEW = frozenset({"failure"})
 def begin_ending_retries(
     manager: Manager, chores: Chores, *, endpoint: bytes | None = None, event_type: str | None = None
 ) -> None:
-    """Walk beside the call. Where too many walks are in line already, one over everything does the work of them all."""
+    """Walk beside the call, where a policy of now makes no retries. Where too many walks are in line already, one over everything
+    does the work of them all."""
+    if not manager.directory.may_call_off(endpoint=endpoint, event_type=event_type):
+        return
 
     def walk() -> Coroutine[object, None, None]:
         return end_pending_retries(manager, endpoint=endpoint, event_type=event_type)

@@ -26,7 +26,7 @@ def beyond(slots: int) -> int:
 class LaneState:
     """One lane's slots and the turns of endpoints that could use one."""
 
-    __slots__ = ("_beyond", "busy", "ring", "slots", "suspects", "suspects_busy", "tenants_busy")
+    __slots__ = ("_beyond", "busy", "most", "ring", "slots", "suspects", "suspects_busy", "tenants_busy")
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -36,6 +36,7 @@ class LaneState:
         self.ring = Turns()
         self.suspects = Turns()  # endpoints set aside until another suspect's slot is free
         self._beyond = beyond(slots)
+        self.most = slots + self._beyond  # requests under way, with which nobody may begin another
 
     def take_slot(self, tenant: str) -> None:
         """A request of the tenant's begins."""
@@ -63,6 +64,6 @@ class LaneState:
 
     def is_owed(self, tenant: str) -> bool:
         """Tell whether the tenant has so few that it may use one more although the lane is full."""
-        left = self.slots + self._beyond - max(self.busy, self.slots)
+        left = self.most - max(self.busy, self.slots)
         # By the square: the less is left, the more of it is for those who have nothing.
         return self.tenants_busy.get(tenant, 0) * self._beyond**2 < left * max(0, left) * FEW

@@ -34,6 +34,9 @@ PULL_ROWS = 500  # rows taken back for one endpoint at a time
 PULL_BYTES = 16 << 20  # … and bytes of their bodies: the ledger's answer is in memory twice for a moment
 PROBE_ROWS = 10  # rows looked through for one that is due
 GROUPS_A_TURN = 2_000  # looked at before others have the event loop: a few milliseconds
+# For each open breaker, from one look at all of them to the next: whoever publishes to its endpoint wakes the loop.
+BREAKER_REST_S = 10e-6
+PROBE_LATE_S = 0.01  # a probe that is due is noticed at most so late, and by the rest above
 
 
 class Unpark:
@@ -74,6 +77,9 @@ class Unpark:
         self.groups: list[ParkedGroup] = []
         self.probes = ProbeRequests(clock=clock, loops=loops, health=health, refill=refill)
         self._stopped = False
+        self._looks_at = 0.0  # at open breakers, by boot time
+        self._seen_at = 0  # instant of the last look at them
+        self._next_probe = 0.0  # boot time at which the first of them is due
 
     def stop(self) -> None:
         """End the loop once the call in hand is done."""
@@ -226,25 +232,40 @@ class Unpark:
 
     async def _rest(self) -> None:
         """Until somebody is hungry, or the earliest probe is due."""
+        boot = self._clock.boot()
+        if boot >= self._looks_at:
+            self._look_for_probes(boot)
+            until = self._next_probe
+        else:
+            until = min(self._next_probe, self._looks_at)
+        try:
+            async with asyncio.timeout(max(0.001, until - boot)):
+                await self._refill.wake.wait()
+        except TimeoutError:
+            if self._clock.boot() >= self._next_probe:
+                self._want_due(since=0)
+        self._refill.wake.clear()
+
+    def _look_for_probes(self, boot: float) -> None:
+        """Find the next probe, and want work for those that fell due since the last look: who is woken all the time never
+        waits until one is due. What is due for longer is wanted when nothing else is to be done, and by the ten-second look."""
         now = self._clock.now()
         unclosed = self._directory.breakers.unclosed
+        self._want_due(since=min(self._seen_at, now))
+        self._seen_at = now
         probes = [
             breaker.probe_at for breaker in unclosed if not breaker.is_probing and breaker.probe_at > now
         ]
-        wait_s = (
-            min(max(0.01, (min(probes) - now) / 1000), self._settings.look_s)
-            if probes
-            else self._settings.look_s
-        )
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._refill.wake.wait()
-        except TimeoutError:
-            now = self._clock.now()
-            for breaker in [breaker for breaker in unclosed if breaker.probe_at <= now]:
+        wait_s = max(PROBE_LATE_S, (min(probes) - now) / 1000) if probes else self._settings.look_s
+        self._next_probe = boot + min(wait_s, self._settings.look_s)
+        self._looks_at = boot + len(unclosed) * BREAKER_REST_S
+
+    def _want_due(self, *, since: int) -> None:
+        now = self._clock.now()
+        for breaker in self._directory.breakers.unclosed:
+            if since < breaker.probe_at <= now:
                 for route in breaker.routes:
                     self._refill.wants_work(route)
-        self._refill.wake.clear()
 
 
 def _standing(route: EndpointState) -> tuple[list[str], bool]:

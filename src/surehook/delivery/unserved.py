@@ -32,6 +32,7 @@ class Unserved:
         # The oldest due row of a lane of which nobody held anything at the last look: a busy node holds nothing between
         # two claims.
         self._stood: dict[str, int | None] = {}
+        self._counted_at: int | None = None  # the last count that was looked at
         self._since: dict[str, int] = {}  # when the lane's oldest row had been due for so long
         self.lanes: dict[str, LaneCount] = {}
         self.notices: list[Notice] = []
@@ -41,6 +42,10 @@ class Unserved:
         if self._began is None or now < self._began:  # the clock was set back
             self._began = now
         looked_s = (now - self._began) / 1000
+        counted_at = counts[0].counted_at
+        if counted_at is not None and counted_at == self._counted_at:
+            return  # the same count again, which says nothing new
+        self._counted_at = counted_at
         for name, count in zip(LANES, counts, strict=True):
             oldest_s = 0.0 if count.oldest_due_at is None else (now - count.oldest_due_at) / 1000
             stood, self._stood[name] = (

@@ -91,6 +91,7 @@ class LaneCount(Struct, frozen=True):
     scheduled: int
     parked: int
     oldest_due_at: int | None  # of the ready ones
+    counted_at: int | None = None  # a count that took long is given again for a while; None: just now
 
     @property
     def rows(self) -> int:

@@ -168,7 +168,7 @@ async def test_a_failed_commit_breaks_the_handle_for_good(desk: Desk, driver: Wa
         await desk.ledger.beat(desk.node, 1, now=NOW)
     await desk.ledger.close()
     assert driver.ran == []
-    assert driver.closed == 2  # those that read: closing the broken one would write the log into the file
+    assert driver.closed == 3  # those that read: closing the broken one would write the log into the file
 
 
 async def test_a_file_that_another_process_writes_is_unavailable(desk: Desk, tmp_path: Path) -> None:

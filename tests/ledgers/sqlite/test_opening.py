@@ -24,7 +24,7 @@ from tests.ledgers.making import NOW
 
 
 async def test_every_connection_waits_for_the_disk(book: SqliteLedger) -> None:
-    for session in (book._writing, book._reading, book._counting):
+    for session in (book._writing, book._reading, book._listing, book._counting):
         assert session.value("pragma synchronous") == 2
         assert session.value("pragma journal_mode") == "wal"
 

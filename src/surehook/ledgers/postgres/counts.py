@@ -19,6 +19,8 @@ from surehook.ports.reading import LaneCount
 # Counting takes at most 1/50 of one connection's time: a million parked rows are counted every 15 seconds.
 SHARE = 50
 
+Counted = tuple[Sequence[asyncpg.Record], int]
+
 
 class PostgresCounts:
     def __init__(self) -> None:
@@ -28,7 +30,7 @@ class PostgresCounts:
         parked = [0 for _ in LANES]
         for row in await self._parked(session):
             parked[row["lane"]] += row["rows"]
-        rows = await self._counted("lanes", lambda: session.rows(query("count_lanes"), now))
+        rows, counted_at = await self._counted("lanes", lambda: session.rows(query("count_lanes"), now), now)
         found = {(row["kind"], row["lane"]): row for row in rows}
 
         def of(kind: str, lane: int) -> int:
@@ -41,6 +43,7 @@ class PostgresCounts:
                 scheduled=of("scheduled", lane),
                 parked=parked[lane],
                 oldest_due_at=found["ready", lane]["oldest"] if ("ready", lane) in found else None,
+                counted_at=counted_at,
             )
             for lane in range(len(LANES))
         ]
@@ -58,15 +61,17 @@ class PostgresCounts:
         return int(row["rows"])
 
     async def _parked(self, session: PostgresSession) -> Sequence[asyncpg.Record]:
-        return await self._counted("parked", lambda: session.rows(query("count_parked")))
+        rows, _ = await self._counted("parked", lambda: session.rows(query("count_parked")))
+        return rows
 
     async def _counted(
-        self, name: str, count: Callable[[], Awaitable[Sequence[asyncpg.Record]]]
-    ) -> Sequence[asyncpg.Record]:
-        kept: Sequence[asyncpg.Record] | None = self._cache.get(name)
+        self, name: str, count: Callable[[], Awaitable[Sequence[asyncpg.Record]]], now: int = 0
+    ) -> Counted:
+        """Return the rows, and the `now` of the call that counted them."""
+        kept: Counted | None = self._cache.get(name)
         if kept is not None:
             return kept
         started = self._cache.start()
-        rows = await count()
-        self._cache.put(name, rows, started=started)
-        return rows
+        counted = await count(), now
+        self._cache.put(name, counted, started=started)
+        return counted

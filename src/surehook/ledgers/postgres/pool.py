@@ -40,5 +40,4 @@ class Pool:
             raise LedgerUnavailable("all connections to the database are busy") from None
 
     async def close(self) -> None:
-        for session in self._sessions:
-            await session.close()
+        await asyncio.gather(*[session.close() for session in self._sessions])

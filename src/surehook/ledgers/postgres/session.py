@@ -24,6 +24,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 
 RETRY_FIRST_S, RETRY_MOST_S = 0.05, 1.0
+CLOSE_S = 1.0  # for saying goodbye: a server that is frozen hears nothing
 
 
 class PostgresSession:
@@ -70,12 +71,12 @@ class PostgresSession:
             connection.terminate()
 
     async def close(self) -> None:
-        """Close the connection, within the deadline."""
+        """Close the connection, within `CLOSE_S`."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(CLOSE_S):
                 await connection.close()
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             connection.terminate()

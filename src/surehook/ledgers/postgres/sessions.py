@@ -3,7 +3,8 @@
 Each purpose has connections of its own, so that nothing on the hot path waits for other work:
 
     accepting, recording   the two group commits
-    working                claims, parking, endings, management
+    working                claims, parking, endings, what a node keeps in memory
+    managing               changes by people, which may wait for rows that somebody else has locked
     beating                the heartbeat
     listing                lists
     counting               what takes longer the more there is: one count at a time, for which no list waits
@@ -52,7 +53,7 @@ class PostgresSessions(Sessions):
 
     url      postgresql://…; asyncpg understands several hosts and `target_session_attrs`
     writers  connections for record; accept, which has one more writer, has one more
-    workers  connections for everything else that writes
+    workers  connections for claims and the like, and as many for management
     listers  connections for lists
     clock    counts seconds: between looks back, and how long commits take
     """
@@ -72,6 +73,7 @@ class PostgresSessions(Sessions):
         self._accepting = self._pool("hot", writers + 1)
         self._recording = self._pool("hot", writers)
         self._working = self._pool("hot", workers)
+        self._managing = self._pool("hot", workers)
         self._beating = self._pool("beat", 1)
         self._listing = self._pool("list", listers)
         self._counting = self._pool("list", 1)
@@ -96,12 +98,13 @@ class PostgresSessions(Sessions):
         await self._keep(note_ready, ids, due_by)
 
     async def close(self) -> None:
+        """Close all connections at once, and drop what does not answer: each by itself would take its whole patience."""
         await self._late_rows.close()
-        for pool in (
-            self._accepting, self._recording, self._working, self._beating, self._listing, self._counting,
+        pools = (
+            self._accepting, self._recording, self._working, self._managing, self._beating, self._listing, self._counting,
             self._keeping, self._pruning,
-        ):  # fmt: skip
-            await pool.close()
+        )  # fmt: skip
+        await asyncio.gather(*[pool.close() for pool in pools])
 
     async def _with(self, pool: Pool, work: Work[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the work on a session of the pool, and again if it conflicted with another transaction."""
@@ -164,7 +167,7 @@ class PostgresSessions(Sessions):
 
     async def _change(self, work: Callable[P, Changing[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return await self._write(steps.change, partial(work, *args, **kwargs))
+            return await self._with(self._managing, steps.change, partial(work, *args, **kwargs))
         except CommitUnknown as error:
             # It must not run again: it could take its own rows for somebody else's.
             detail = "the connection was lost while the change was committed: look whether it holds, then try again"

@@ -46,7 +46,7 @@ def _lanes(session: SqliteSession, now: int) -> list[LaneCount]:
         for lane in range(len(LANES)):
             ready, oldest = session.rows(query("count_ready"), (lane, now))[0]
             scheduled = session.value(query("count_scheduled"), (lane, now))
-            counts.append(LaneCount(held.get(lane, 0), ready, scheduled, parked.get(lane, 0), oldest))
+            counts.append(LaneCount(held.get(lane, 0), ready, scheduled, parked.get(lane, 0), oldest, now))
     return counts
 
 

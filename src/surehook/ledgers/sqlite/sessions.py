@@ -28,7 +28,8 @@ LISTS = "surehook.ledgers.sqlite.core_sql"
 
 
 class SqliteSessions(Sessions):
-    """Three sessions on one file, each on a thread of its own: one writes, one reads, and one counts.
+    """Four sessions on one file, each on a thread of its own: one writes, one reads single rows and what the engine looks for,
+    one lists, and one counts. A crowd of lists so delays neither retries nor anybody's look at one row.
 
     path              the database file
     inline            run everything on the calling thread and one connection, so that a simulated loop orders it
@@ -50,9 +51,11 @@ class SqliteSessions(Sessions):
         self._file = DatabaseFile(path, floor_bytes=disk_floor_bytes) if self._driver.on_disk else NoFile()
         self._writing = SqliteSession(self._driver, path)
         self._reading = self._writing if inline else SqliteSession(self._driver, path)
+        self._listing = self._writing if inline else SqliteSession(self._driver, path)
         self._counting = self._writing if inline else SqliteSession(self._driver, path)
         self._writer: SqliteWorker = Inline()
         self._reader: SqliteWorker = Inline()
+        self._lister: SqliteWorker = Inline()
         self._counter: SqliteWorker = Inline()
         self._has_lists = False
 
@@ -63,11 +66,13 @@ class SqliteSessions(Sessions):
         if not self._inline:
             self._writer = Thread("ledger-writer", self._writing.joint)
             self._reader = Thread("ledger-reader")
+            self._lister = Thread("ledger-lister")
             self._counter = Thread("ledger-counter")
         try:
             await self._writer.call(self._open_writing)
             if not self._inline:
                 await self._reader.call(partial(open_reader, self._reading))
+                await self._lister.call(partial(open_reader, self._listing))
                 await self._counter.call(partial(open_reader, self._counting))
         except BaseException:
             await self.close()
@@ -81,12 +86,14 @@ class SqliteSessions(Sessions):
         """Close the connections and unlock the file. The writing one closes last: it moves the log into the file."""
         if self._reading is not self._writing:
             await self._reader.call(self._reading.close)
+            await self._lister.call(self._listing.close)
             await self._counter.call(self._counting.close)
         await self._writer.call(self._writing.close)
         self._reader.stop()
+        self._lister.stop()
         self._counter.stop()
         self._writer.stop()
-        self._writer = self._reader = self._counter = Inline()
+        self._writer = self._reader = self._lister = self._counter = Inline()
         self._file.leave()
 
     # -- the ledger's own work --------------------------------------------------------------------------
@@ -156,13 +163,14 @@ class SqliteSessions(Sessions):
         return await self._write(steps.read, partial(work, *args, **kwargs))
 
     async def _change(self, work: Callable[P, Changing[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        # Joined with adjacent work: commits of their own would alternate with those of accepts.
-        return await self._join(steps.change, partial(work, *args, **kwargs))
+        # Behind all other work, so that a crowd of changes delays nobody's events, and joined with each other.
+        change = partial(steps.change, self._writing, partial(work, *args, **kwargs))
+        return await self._writer.call(change, joins=True, rank=Rank.BULK)
 
     async def _import_lists(self) -> None:
         if not self._has_lists:
             try:
-                await self._reader.call(partial(import_module, LISTS))
+                await self._lister.call(partial(import_module, LISTS))
             except OSError as error:
                 # No descriptors or memory are left: the next call may have them again.
                 raise LedgerUnavailable(f"{LISTS} cannot be read now: {error}") from error
@@ -171,7 +179,7 @@ class SqliteSessions(Sessions):
     async def _list(self, work: Callable[P, Steps[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         from surehook.ledgers.sqlite.core_sql import look
 
-        return await self._read(look, partial(work, *args, **kwargs))
+        return await self._lister.call(partial(look, self._listing, partial(work, *args, **kwargs)))
 
     async def _list_indexes(self) -> ListIndexes:
         return IN_ONE_FILE

@@ -1,0 +1,66 @@
+"""Who waits for whom on one file: a crowd of lists or of changes delays neither retries nor anybody's events."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from surehook.core.model import FIRST
+from surehook.ledgers.common.steps import Steps
+from surehook.ledgers.sqlite import SqliteLedger
+from tests.ledgers.desk import Desk
+from tests.ledgers.making import NOW
+
+PATIENCE_S = 10.0  # of a test that would wait for ever
+
+
+@contextmanager
+def gate() -> Iterator[threading.Event]:
+    """Something that a thread waits for until the block ends, whatever becomes of it."""
+    opened = threading.Event()
+    try:
+        yield opened
+    finally:
+        opened.set()
+
+
+async def test_a_list_delays_neither_a_look_for_due_rows_nor_one_at_a_single_row(
+    desk: Desk, book: SqliteLedger
+) -> None:
+    with gate() as opened:
+
+        def long_list() -> Steps[int]:
+            opened.wait()
+            return 1
+            yield  # which makes it a generator
+
+        listing = asyncio.ensure_future(book._list(long_list))
+        async with asyncio.timeout(PATIENCE_S):
+            await book.next_due(FIRST)
+            assert await book.parked_groups() == []
+            assert await book.endpoint(desk.endpoint) is not None
+        assert not listing.done()
+    assert await listing == 1
+
+
+async def test_a_crowd_of_changes_goes_behind_what_events_wait_for(desk: Desk, book: SqliteLedger) -> None:
+    done: list[str] = []
+
+    async def change(number: int) -> None:
+        await book.change_endpoint(desk.endpoint, {"event_types": (f"a{number}",)}, now=NOW)
+        done.append("change")
+
+    async def beat() -> None:
+        await book.beat(desk.node, 1, now=NOW)
+        done.append("beat")
+
+    with gate() as opened:
+        before = asyncio.ensure_future(book._writer.call(opened.wait))
+        changes = [asyncio.ensure_future(change(number)) for number in range(50)]
+        await asyncio.sleep(0)
+        beating = asyncio.ensure_future(beat())
+        await asyncio.sleep(0)
+    await asyncio.gather(before, beating, *changes)
+    assert done == ["beat", *["change"] * 50]
