@@ -321,9 +321,8 @@ def test_our_own_trouble_is_not_charged_to_the_endpoint_and_spends_no_retry() ->
         endpoint = await house.endpoint(policy=SHORT | {"auto_disable": {"consecutive_failures": 2}})
         await house.publish(2)
         await house.wait(31)
-        assert (
-            len(house.receivers.calls) == 6
-        )  # after 5 and 10 seconds, then 20, although the schedule has two retries
+        # after 5 and 10 seconds, then 20, although the schedule has two retries
+        assert len(house.receivers.calls) == 6
         assert (house.route(endpoint).status, house.route(endpoint).failure_count) == ("active", 0)
         house.receivers.scripts[A] = answers(200)
         await house.wait(6)

@@ -158,6 +158,36 @@ def test_a_suspect_of_a_tenant_with_little_under_way_begins_beside_the_suspects_
     in_house(story, settings=EngineSettings(slots_retry=32), stops=False)
 
 
+def test_however_many_tenants_have_a_receiver_that_hangs_a_retry_of_another_begins() -> None:
+    """Each of them was owed a first request, and together they took all that the lane has beyond its slots."""
+
+    async def story(house: House) -> None:
+        waits_once = {
+            "profile": "standard",
+            "schedule": {"fixed": [1, 1, 1, 1]},
+            "jitter": None,
+            "breaker": None,
+        }
+        for n in range(40):
+            url = f"https://t{n}.example/hook"
+            house.receivers.scripts[url] = HANGS
+            await house.tenant(f"t{n}")
+            await house.endpoint(url, policy=waits_once, tenant=f"t{n}")
+            await house.publish(tenant=f"t{n}")
+        await house.wait(10)
+        lane = house.engine.dispatch.lanes[RETRY]
+        assert lane.suspects_busy == lane.owed_suspects_most == 6
+        house.receivers.scripts[HEALTHY] = answers(500)
+        await house.endpoint(HEALTHY, policy=waits_once)
+        await house.publish()
+        await house.wait(0.5)
+        house.receivers.scripts[HEALTHY] = answers(200)
+        await house.wait(1)
+        assert len(house.receivers.at(HEALTHY)) == 2
+
+    in_house(story, settings=EngineSettings(slots_first=64, slots_retry=8), stops=False)
+
+
 def test_where_nobody_may_begin_an_answer_costs_no_look_at_each_tenant() -> None:
     """Each was set aside and brought back with every answer: 10 ms of it with 20,000 tenants in line."""
 

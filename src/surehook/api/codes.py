@@ -78,6 +78,7 @@ CODES: dict[str, tuple[int, str]] = {
     "event_gone": (409, "The event is gone"),
     "too_many_endpoints": (409, "The tenant has too many endpoints"),
     "too_many_secrets": (409, "Too many secrets are active"),
+    "too_many_schemas": (409, "The event types have too many schemas"),
     "too_many_replays": (409, "Too many replays are running"),
     # events on their way in
     "idempotency_conflict": (409, "The idempotency key was used for another event"),

@@ -142,7 +142,7 @@ OPERATIONS = (
         body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},
         problems=(
             "event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy", "invalid_schema",
-            "authentication_conflict",
+            "too_many_schemas", "authentication_conflict",
         ),
     ),
     Operation(
@@ -157,7 +157,7 @@ OPERATIONS = (
         method="PATCH", path="/v1/event-types/{name}", name="change_event_type", handle=change,
         body=EventTypeChange, body_limit=limits.SCHEMA_BODY_BYTES, about="Change an event type.",
         answers={200: EventTypeShape}, problems=(
-            "not_found", "invalid_policy", "unknown_policy", "invalid_schema", "authentication_conflict",
+            "not_found", "invalid_policy", "unknown_policy", "invalid_schema", "too_many_schemas", "authentication_conflict",
         ),
     ),
 )  # fmt: skip

@@ -13,6 +13,8 @@ BATCH_EVENTS = 1_000  # one group commit
 MANAGEMENT_BODY_BYTES = 64 * 1024  # an endpoint or a policy is a page of text; a schema has its own line
 ENDPOINT_BODY_BYTES = 320 * 1024  # three texts of PEM_BYTES with their line ends escaped, and the page
 SCHEMA_BODY_BYTES = 256 * 1024  # JSON Schemas of real products run to tens of KB
+# Of all event types together: each process keeps them read, in up to twelve times as much memory.
+SCHEMAS_BYTES = 16 << 20
 SCHEMA_PATTERNS = 100  # regular expressions in one schema; each may take twice the memory of the next line
 SCHEMA_PATTERN_BYTES = 1024 * 1024  # of one compiled: 1,000 ASCII characters fit, 100 of all scripts not
 SCHEMA_STEPS = 12_000_000  # of judging one payload, 2.5 ns each: other work waits for it

@@ -124,10 +124,10 @@ class Dispatch:
     def finished(self, route: EndpointState, lane: Lane, *, suspect: bool) -> None:
         """A request ended: its slots are free. `suspect` is what the route was when it started."""
         state = self.lanes[lane]
-        state.give_slot(route.endpoint.tenant)
-        route.flying[lane] -= 1
         if suspect:
             state.suspects_busy -= 1
+        state.give_slot(route.endpoint.tenant)
+        route.flying[lane] -= 1
         self.join(route, lane)
         other: Lane = RETRY if lane == FIRST else FIRST
         if route.queues[other]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from surehook.core import schema_versions, subscription
+from surehook.core import limits, schema_versions, subscription
 from surehook.core.errors import Problem
 from surehook.core.model import EventType
 from surehook.core.policy import parse_policy
@@ -45,6 +45,7 @@ async def create(
         schemas=None if schemas is None else schema_versions.packed(schemas),
     )
     schema_versions.check(made)
+    await _check_room(manager, made)
     await manager.ledger.add_event_type(made)
     await manager.changed()
     return made
@@ -61,7 +62,9 @@ async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[s
     _bring(manager, changes.get("schema"), changes.get("schemas"))
     stored = _stored(changes)
     if not stored.keys().isdisjoint(("schema", "schema_version", "schemas")):
-        schema_versions.check(structs.replace(await find(manager, name), **stored))
+        made = structs.replace(await find(manager, name), **stored)
+        schema_versions.check(made)
+        await _check_room(manager, made)
     if changes.get("policy") is not None:
         parse_policy(changes["policy"], PROFILES)
         await header_conflicts.check_event_type(manager, name, changes["policy"])
@@ -70,6 +73,29 @@ async def change(manager: Manager, chores: Chores, name: str, changes: Mapping[s
     if "policy" in changes:
         begin_ending_retries(manager, chores, event_type=name)
     return changed
+
+
+async def _check_room(manager: Manager, made: EventType) -> None:
+    """Raise Problem `too_many_schemas` where the installation's schemas would be longer than their bound: every process keeps all
+    of them read. Calls at the same time are not told apart."""
+    size = _schema_bytes(made)
+    if not size:
+        return
+    await manager.current()
+    others = sum(_schema_bytes(each) for name, each in manager.directory.types.items() if name != made.name)
+    before = manager.directory.types.get(made.name)
+    if others + size > limits.SCHEMAS_BYTES and (before is None or size > _schema_bytes(before)):
+        raise Problem(
+            "too_many_schemas",
+            f"the schemas of all event types together have at most {limits.SCHEMAS_BYTES >> 20} MiB",
+            field="schema",
+            hint="shorten them, or set schemas that are not needed any more to null",
+            status=409,
+        )
+
+
+def _schema_bytes(event_type: EventType) -> int:
+    return len(event_type.schema or b"") + len(event_type.schemas or b"")
 
 
 def _bring(manager: Manager, schema: Schema | None, schemas: Mapping[str, Schema] | None) -> None:

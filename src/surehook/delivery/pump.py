@@ -56,7 +56,7 @@ class Pump:
         state = dispatch.lanes[lane]
         ring, suspects = state.ring, state.suspects
         waiting, waiting_suspects = ring.tenants, suspects.tenants
-        cap = max(1, state.slots >> 1)
+        cap, owed_cap = state.suspects_most, state.owed_suspects_most
         starts, size = self._slice_starts(), SLICE_BYTES
         is_lone = dispatch.memory.is_lone
         most = state.slots if is_lone else state.most
@@ -81,7 +81,7 @@ class Pump:
             if (
                 route.suspect
                 and state.suspects_busy >= cap
-                and (is_lone or not state.is_owed(route.endpoint.tenant))
+                and (is_lone or state.suspects_busy >= owed_cap or not state.is_owed(route.endpoint.tenant))
             ):
                 suspects.add(route)  # stays ringed: it stands in the other line
                 continue

@@ -26,7 +26,18 @@ def beyond(slots: int) -> int:
 class LaneState:
     """One lane's slots and the turns of endpoints that could use one."""
 
-    __slots__ = ("_beyond", "busy", "most", "ring", "slots", "suspects", "suspects_busy", "tenants_busy")
+    __slots__ = (
+        "_beyond",
+        "busy",
+        "most",
+        "owed_suspects_most",
+        "ring",
+        "slots",
+        "suspects",
+        "suspects_busy",
+        "suspects_most",
+        "tenants_busy",
+    )
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -37,6 +48,10 @@ class LaneState:
         self.suspects = Turns()  # endpoints set aside until another suspect's slot is free
         self._beyond = beyond(slots)
         self.most = slots + self._beyond  # requests under way, with which nobody may begin another
+        # Of suspects: half of the lane, and half of what is beyond it for tenants that are owed. However many tenants' receivers
+        # hang, the other halves are for those who answer.
+        self.suspects_most = max(1, slots >> 1)
+        self.owed_suspects_most = self.suspects_most + (self._beyond >> 1)
 
     def take_slot(self, tenant: str) -> None:
         """A request of the tenant's begins."""
@@ -53,7 +68,7 @@ class LaneState:
             del self.tenants_busy[tenant]
         if self.ring.aside:
             self.ring.bring_back()
-        if self.suspects.tenants and self.is_owed(tenant):
+        if self.suspects.tenants and self.suspects_busy < self.owed_suspects_most and self.is_owed(tenant):
             self.suspects.move_one(tenant, self.ring)
 
     def has_part(self, tenant: str) -> bool:

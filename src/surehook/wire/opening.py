@@ -93,7 +93,10 @@ class Opener:
             raise Stopped("address_forbidden")
 
     async def _dial(self, opening: Opening, origin: Origin, tenant: str) -> Connection:
-        context = self._shared.contexts.of(origin.own) if origin.url.scheme == "https" else None
+        context = None
+        if origin.url.scheme == "https":
+            opening.phase = "tls_timeout"
+            context = await self._shared.contexts.in_turn(origin.own, tenant)
         started = self._shared.boot()
         opening.phase = "connect_timeout" if self._proxy is None else "proxy_failure"
         connection = await race(
