@@ -9,7 +9,8 @@ network. The parts:
     connection   one connection: a request out, an answer in, reuse only after a clean answer; `core/http1` reads it
     shared       the clock, buffer, pool, wheel, contexts and sessions that all connections of a client share
     wheel        deadlines; `pool` idle connections; `causes` translates foreign errors
-    tls          contexts; `material` those of single endpoints, `contexts` keeps them, `sessions` resumes
+    tls          contexts; `material` those of single endpoints, `contexts` keeps them, `context_turns` says whose is
+                 made next, `sessions` resumes
     redirect     answers that may be followed; `proxy` CONNECT through an operator's egress proxy
     client       puts these in order and keeps the contract of `ports/transport.py`
 
