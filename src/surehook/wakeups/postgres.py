@@ -29,6 +29,8 @@ NOTIFY = "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2
 CONNECT_S = 5.0
 # A notification that takes longer is given up, with its connection.
 NOTIFY_S = 5.0
+# The last one at the end of the process, and then the goodbye: a server that is frozen hears neither.
+CLOSE_S = 1.0
 # Interval between checks of an idle connection.
 ALIVE_S = 15.0
 # Between attempts to connect.
@@ -67,8 +69,9 @@ class PostgresWakeups:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._connection is not None:
             with contextlib.suppress(*TROUBLE):
-                await self._notify()
-                await self._connection.close(timeout=1.0)
+                async with asyncio.timeout(CLOSE_S):
+                    await self._notify()
+                await self._connection.close(timeout=CLOSE_S)
             self._connection = None
 
     async def _run(self) -> None:
