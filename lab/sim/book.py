@@ -31,6 +31,7 @@ class Moment(Struct, frozen=True):
     holder: bytes | None
     attempt: int
     due_at: int
+    step: int = 0  # … and from this step of the loop on
 
 
 class Row(Struct):
@@ -72,26 +73,26 @@ class Row(Struct):
         found = bisect_right(self.past, at, key=lambda moment: moment.at)
         return self.past[found - 1] if found else None
 
-    def when_written(self, at: float, attempt: int) -> Moment | None:
-        """The row as it stood when the request of this attempt was written at loop time `at`.
-
-        The steps of one instant have no order here. A process that was frozen may write a request and give it up in one.
-        """
-        found = bisect_right(self.past, at, key=lambda moment: moment.at)
-        for moment in reversed(self.past[:found]):
-            if moment.holder is not None and moment.attempt == attempt:
-                return moment
-            if moment.at < at:
-                break
-        return self.when(at)
+    def after_step(self, step: int) -> Moment | None:
+        """The row as it stood after a step of the loop. One instant may have many: a process that was frozen may write a request
+        and give it up in one."""
+        found = bisect_right(self.past, step, key=lambda moment: moment.step)
+        return self.past[found - 1] if found else None
 
 
 class Book:
     """Every event, delivery, node and breaker, by the committed calls seen so far."""
 
-    def __init__(self, time: Callable[[], float], *, memory_bytes: int | None = None) -> None:
-        """`memory_bytes`: of bodies, that a process may keep."""
+    def __init__(
+        self,
+        time: Callable[[], float],
+        *,
+        memory_bytes: int | None = None,
+        steps: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`memory_bytes`: of bodies, that a process may keep. `steps`: of the loop, so far."""
         self._time = time
+        self._steps = steps
         self._memory_bytes = memory_bytes
         self.events: dict[bytes, Event] = {}
         self.rows: dict[bytes, Row] = {}
@@ -377,6 +378,11 @@ class Book:
             self.find(f"{row.name} moved {CHURN} times within a second: it goes round in a circle")
         row.past.append(
             Moment(
-                at=self._time(), state=row.state, holder=row.holder, attempt=row.attempt, due_at=row.due_at
+                at=self._time(),
+                state=row.state,
+                holder=row.holder,
+                attempt=row.attempt,
+                due_at=row.due_at,
+                step=self._steps(),
             )
         )

@@ -142,7 +142,7 @@ class Checkers:
             self._find(f"{seen.delivery} was sent before it was committed")
             return
         requests = self.seen.setdefault(row.id, [])
-        then = row.when_written(seen.wrote_at, seen.attempt)
+        then = row.after_step(seen.wrote_step)
         if seen.path != HOP:
             requests.append(seen)
             self._check_wait(row, seen)

@@ -173,6 +173,7 @@ class SimTransport(asyncio.Transport):
         self._reset_at: float | None = None
         self.wrote_at = 0.0  # loop time of the last write
         self.wrote_wall = 0  # the writer's own wall clock then, milliseconds
+        self.wrote_step = 0  # … and the step of the loop
 
     def adopt(self, protocol: Anyone, *, now: bool = False) -> None:
         """Belong to `protocol`. `now`: the caller's step is already the owner's own."""
@@ -199,7 +200,7 @@ class SimTransport(asyncio.Transport):
         if not self.alive or self._lost or self._closing or self._eof_sent:
             return
         if data:
-            self.wrote_at = self._loop.time()
+            self.wrote_at, self.wrote_step = self._loop.time(), self._loop.steps
             if self.process is not None:
                 self.wrote_wall = self.process.wall()
             self._send(bytes(data))

@@ -52,6 +52,7 @@ class Seen(Struct):
     sender: str  # name of the process that wrote it
     wrote_at: float  # loop seconds at which it was written
     wrote_wall: int  # the writer's wall clock then
+    wrote_step: int  # … and the step of the loop
     path: str
     event: str
     delivery: str
@@ -130,6 +131,7 @@ class Receiver:
                 sender=sender.process.name if sender.process is not None else "world",
                 wrote_at=sender.wrote_at,
                 wrote_wall=sender.wrote_wall,
+                wrote_step=sender.wrote_step,
                 path=request.path,
                 event=headers["webhook-id"],
                 delivery=headers["webhook-delivery-id"],

@@ -66,7 +66,7 @@ class World:
         self.seed = Seed(options.seed)
         self.trace = Trace(loop)
         self.calm_from = self.began = loop.time()  # when the last blow was over
-        self.book = Book(loop.time, memory_bytes=options.engine.get("memory_bytes"))
+        self.book = Book(loop.time, memory_bytes=options.engine.get("memory_bytes"), steps=lambda: loop.steps)
         self.book.on_finding = self.trace.stop
         self.checkers = Checkers(self.book)
         self.checkers.began, self.checkers.stalls = self.began, None if options.broker else options.stalls

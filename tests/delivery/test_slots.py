@@ -188,6 +188,32 @@ def test_however_many_tenants_have_a_receiver_that_hangs_a_retry_of_another_begi
     in_house(story, settings=EngineSettings(slots_first=64, slots_retry=8), stops=False)
 
 
+@pytest.mark.parametrize(("tenants", "events"), [(8, 10), (6, 20), (40, 4)])
+def test_a_receiver_that_was_late_once_is_called_again_beside_many_that_hang(
+    tenants: int, events: int
+) -> None:
+    """Its tenant is owed a place as they are: whoever has just had one rejoined first, and it waited for ever."""
+
+    async def story(house: House) -> None:
+        once = {"profile": "standard", "schedule": {"fixed": [1] * 40}, "jitter": None, "breaker": None}
+        for n in range(tenants):
+            url = f"https://t{n}.example/hook"
+            house.receivers.scripts[url] = HANGS
+            await house.tenant(f"t{n}")
+            await house.endpoint(url, policy=once, tenant=f"t{n}")
+            await house.publish(events, tenant=f"t{n}")
+        await house.wait(20)
+        house.receivers.scripts[HEALTHY] = HANGS
+        await house.endpoint(HEALTHY, policy=once)
+        await house.publish()
+        await house.wait(3)
+        house.receivers.scripts[HEALTHY] = answers(200)
+        await house.wait(120)
+        assert (await house.deliveries(tenant="acme"))[0].state == "delivered"
+
+    in_house(story, settings=EngineSettings(slots_first=64, slots_retry=8), stops=False)
+
+
 def test_where_nobody_may_begin_an_answer_costs_no_look_at_each_tenant() -> None:
     """Each was set aside and brought back with every answer: 10 ms of it with 20,000 tenants in line."""
 

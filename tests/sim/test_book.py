@@ -164,11 +164,10 @@ def test_the_row_is_remembered_as_it_stood():
 
 def test_a_request_that_was_written_and_given_up_in_one_instant_was_in_hand_when_it_was_written() -> None:
     row = Row(b"d", b"e", b"p", "t", 2, 0, None, None)
-    row.past = [Moment(1.0, "sending", b"n", 1, 0), Moment(2.0, "retrying", None, 2, 5_000)]
-    assert row.when_written(2.0, 1) == row.past[0]
-    assert row.when_written(2.0, 2) == row.past[1]
-    assert row.when_written(2.1, 1) == row.past[1]
-    assert row.when_written(0.9, 1) is None
+    row.past = [Moment(1.0, "sending", b"n", 1, 0, 10), Moment(2.0, "retrying", None, 2, 5_000, 21)]
+    assert row.when(2.0) == row.after_step(21) == row.past[1]
+    assert row.after_step(20) == row.past[0]
+    assert row.after_step(9) is None
 
 
 def test_going_round_in_circles_is_seen():

@@ -70,7 +70,7 @@ class World:
         wall = self.clock.now()
         self.checkers.arrived(
             Seen(
-                at=at, receiver="r0.example", sender="n0.1", wrote_at=at, wrote_wall=wall, path="/hook",
+                at=at, receiver="r0.example", sender="n0.1", wrote_at=at, wrote_wall=wall, wrote_step=0, path="/hook",
                 event=ids.text(ids.EVENT, EVENT), delivery=ids.text(ids.DELIVERY, row), attempt=1, retry_count=0,
                 replay=False, stamp=wall // 1000, digest=hashlib.sha256(b"{}").hexdigest(), genuine=True,
                 treated="errors",

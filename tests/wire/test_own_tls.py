@@ -269,7 +269,7 @@ def test_stored_material_that_became_unusable_fails_the_attempt_and_nothing_is_d
 
 
 def test_a_context_is_made_once_for_a_setting_and_kept_by_budget(authority):
-    kept = Contexts(ca_file=None, common=NOBODY)
+    kept = Contexts(ca_file=None, common=NOBODY, boot=lambda: 0.0)
     tls = EndpointTls(ca=read(authority.file))
     first = kept.of(material.own(tls, "acme"))
     assert kept.of(material.own(EndpointTls(ca=tls.ca), "acme")) is first

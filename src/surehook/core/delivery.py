@@ -92,6 +92,8 @@ def decide(
         # No file descriptor, no egress proxy: the event and its endpoint are innocent, and no retry is spent.
         due_at = now + min(OUR_WAIT_MS << min(delivery.spared, 8), OUR_WAIT_MOST_MS)
         if is_too_old(delivery, policy, at=due_at):
+            due_at = now + OUR_WAIT_MS
+        if is_too_old(delivery, policy, at=due_at):
             return exhausted(delivery, policy, now=now)
         return DeliveryDecision(
             number=delivery.attempt + 1, due_at=due_at, spared=delivery.spared + 1, lane=RETRY

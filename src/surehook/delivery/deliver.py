@@ -139,10 +139,10 @@ class Deliver:
             state.suspects_busy += 1
         if self._send(route, delivery, RETRY, probe=probe):
             return True
-        state.give_slot(route.endpoint.tenant)
-        route.flying[RETRY] -= 1
         if route.suspect:
             state.suspects_busy -= 1
+        state.give_slot(route.endpoint.tenant)
+        route.flying[RETRY] -= 1
         return False
 
     def _send(self, route: EndpointState, delivery: Delivery, lane: Lane, *, probe: Probe | None) -> bool:

@@ -107,7 +107,7 @@ class Looks:
             upkeep.add("ageing", look_s, self.ageing.lap, left=self.ageing.rests_since)
             upkeep.add("orphans", look_s, self._end_orphans)
         else:
-            upkeep.add("orphans", look_s, self._unknown_endpoints.end_returned)
+            upkeep.add("orphans", look_s, self._unknown_endpoints.end_noted)
         upkeep.add("held", look_s, self._reconciler.compare)
         upkeep.add("overdue", look_s, self.overdue.look)
         upkeep.add("unfinalized", look_s, self.unfinalized.look)

@@ -163,10 +163,8 @@ class Memory:
         """Those that may hold nothing more, although there is room."""
         if not self.has_room() or self.is_lone:
             return []
-        rows, size = (
-            self._settings.memory_deliveries - self.held,
-            self._settings.memory_bytes - self.held_bytes,
-        )
+        rows = self._settings.memory_deliveries - self.held
+        size = self._settings.memory_bytes - self.held_bytes
         return [name for name, tenant in self._tenants.items() if tenant.rows >= rows or tenant.size >= size]
 
     @property

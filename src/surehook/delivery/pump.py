@@ -61,11 +61,14 @@ class Pump:
         is_lone = dispatch.memory.is_lone
         most = state.slots if is_lone else state.most
         while not dispatch.paused:
-            if waiting_suspects and state.suspects_busy < cap:
-                ring.add(suspects.take())
-            if not waiting:
-                break
             if state.busy >= most:
+                break
+            if waiting_suspects:
+                if state.suspects_busy < cap:
+                    ring.add(suspects.take())
+                elif not is_lone and state.owes_suspect():
+                    ring.add_first(suspects.take())  # or whoever has just had an answer would be first again
+            if not waiting:
                 break
             if starts <= 0 or size <= 0:
                 dispatch.pump_soon()
@@ -94,9 +97,9 @@ class Pump:
             route.flying[lane] += 1
             state.suspects_busy += suspect
             if not self._start(route, delivery, lane):
+                state.suspects_busy -= suspect
                 state.give_slot(route.endpoint.tenant)
                 route.flying[lane] -= 1
-                state.suspects_busy -= suspect
                 # It may have moved to the other lane while its slot here was the endpoint's last.
                 dispatch.join(route, RETRY if lane == FIRST else FIRST)
             if queue and route.has_slot(lane):

@@ -16,6 +16,7 @@ from surehook.delivery.turns import Turns
 
 PART = 7  # a tenant that is alone in using a lane has seven eighths
 FEW = 8  # requests under way, of a tenant that has slots beyond those of the lane
+PASSED = 8  # tenants in the line of suspects, at a time
 
 
 def beyond(slots: int) -> int:
@@ -68,8 +69,18 @@ class LaneState:
             del self.tenants_busy[tenant]
         if self.ring.aside:
             self.ring.bring_back()
-        if self.suspects.tenants and self.suspects_busy < self.owed_suspects_most and self.is_owed(tenant):
-            self.suspects.move_one(tenant, self.ring)
+
+    def owes_suspect(self) -> bool:
+        """Tell whether the first in the line of suspects may begin although their half of the lane is taken: its tenant is owed
+        it. A few tenants that are not are passed over."""
+        if self.suspects_busy >= self.owed_suspects_most:
+            return False
+        tenants = self.suspects.tenants
+        for _ in range(min(len(tenants), PASSED)):
+            if self.is_owed(tenants[0]):
+                return True
+            tenants.rotate(-1)
+        return False
 
     def has_part(self, tenant: str) -> bool:
         """Tell whether the tenant may use one more slot, where there are others."""

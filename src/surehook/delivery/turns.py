@@ -54,6 +54,17 @@ class Turns:
             self.tenants.append(tenant)
         line.append(route)
 
+    def add_first(self, route: EndpointState) -> None:
+        """It is this one's turn."""
+        tenant = route.endpoint.tenant
+        line = self._lines.get(tenant)
+        if line is None:
+            self._lines[tenant] = deque((route,))
+        else:
+            line.appendleft(route)
+            self.tenants.remove(tenant)
+        self.tenants.appendleft(tenant)
+
     def take(self) -> EndpointState:
         """Take out whose turn it is."""
         tenant = self.tenants.popleft()
@@ -65,16 +76,6 @@ class Turns:
             del self._lines[tenant]
             self._spare = line
         return route
-
-    def move_one(self, tenant: str, to: Turns) -> None:
-        """The first of this tenant's stands in that line from now on."""
-        line = self._lines.get(tenant)
-        if line is None:
-            return
-        to.add(line.popleft())
-        if not line:
-            del self._lines[tenant]
-            self.tenants.remove(tenant)
 
 
 class Line:

@@ -100,6 +100,10 @@ class UnknownEndpoints:
         """End what came back to the ledger as its endpoint was deleted: nobody else would before it is due."""
         if self._everywhere:
             await self._walk()
+        await self.end_noted()
+
+    async def end_noted(self) -> None:
+        """End what is known to be left, and walk over nothing else: for nodes that send nothing."""
         asked = self._holdings.take_rescheduled()
         if not asked:
             return

@@ -242,8 +242,10 @@ class Unpark:
             async with asyncio.timeout(max(0.001, until - boot)):
                 await self._refill.wake.wait()
         except TimeoutError:
-            if self._clock.boot() >= self._next_probe:
+            boot = self._clock.boot()
+            if boot >= self._next_probe:
                 self._want_due(since=0)
+                self._next_probe = max(self._looks_at, boot + PROBE_LATE_S)
         self._refill.wake.clear()
 
     def _look_for_probes(self, boot: float) -> None:
@@ -263,7 +265,7 @@ class Unpark:
     def _want_due(self, *, since: int) -> None:
         now = self._clock.now()
         for breaker in self._directory.breakers.unclosed:
-            if since < breaker.probe_at <= now:
+            if since < breaker.probe_at <= now and not breaker.is_probing:
                 for route in breaker.routes:
                     self._refill.wants_work(route)
 

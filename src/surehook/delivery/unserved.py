@@ -46,8 +46,9 @@ class Unserved:
         if counted_at is not None and counted_at == self._counted_at:
             return  # the same count again, which says nothing new
         self._counted_at = counted_at
+        seen_at = now if counted_at is None else counted_at
         for name, count in zip(LANES, counts, strict=True):
-            oldest_s = 0.0 if count.oldest_due_at is None else (now - count.oldest_due_at) / 1000
+            oldest_s = 0.0 if count.oldest_due_at is None else (seen_at - count.oldest_due_at) / 1000
             stood, self._stood[name] = (
                 self._stood.get(name),
                 None if count.held else count.oldest_due_at,

@@ -1,8 +1,9 @@
 """Whose TLS context is made next: one at a time, tenants in turns, and a rest after each.
 
 Making one holds the event loop, for ten milliseconds where an endpoint trusts a bundle of certificates. A tenant with a
-thousand such endpoints needs more of them than are kept, for each event anew: so all of them together have a tenth of the
-loop's time, and another tenant's waits for one turn of each. Whose call's time runs out meanwhile leaves the line.
+thousand such endpoints needs more of them than are kept, for each event anew: so all of them together have a quarter of the
+loop's time, and another tenant's waits for one turn of each. Whose call's time runs out meanwhile leaves the line, and is
+tried again as after other trouble of ours.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections import OrderedDict
+from collections.abc import Callable
 
 from surehook.core.errors import SettingsError
 from surehook.ports.transport import Failure
@@ -19,7 +20,8 @@ from surehook.wire.tls import client_context
 BUDGET_KIB = 16 * 1024
 SMALL_KIB, LARGE_KIB = 24, 2_200  # measured; large: with the system's authorities inside
 TRUSTED_KIB = 9  # measured: 90 certificates in 40 KiB of text take 340 KiB, and 8.4 ms
-REST_S = 0.000_22  # after building, for each of its KiB: nine times as long as that took
+SMALL_S = 0.002  # building so long is a slice like others
+RESTS = 3  # after building for longer: so many times as long
 
 
 class Unusable(Exception):
@@ -31,16 +33,22 @@ class Unusable(Exception):
 
 
 class Contexts:
-    """`common` None: made of the system's authorities and `ca_file`."""
+    """`common` None: made of the system's authorities and `ca_file`. `boot`: seconds on a clock that never steps."""
 
-    def __init__(self, *, ca_file: str | None, common: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        ca_file: str | None,
+        common: ssl.SSLContext | None = None,
+        boot: Callable[[], float],
+    ) -> None:
+        self._boot = boot
         self._ca_file = ca_file
         self._common = common
         if ca_file is not None and common is None:
             self._common = client_context(ca_file=ca_file)  # now, so that a bad file stops the start
         self._own: OrderedDict[bytes, tuple[ssl.SSLContext, int]] = OrderedDict()
         self.held_kib = 0  # of endpoints' own
-        self.built_kib = 0  # … since the start
         self._turns = ContextTurns()
 
     async def in_turn(self, own: Own | None, tenant: str) -> ssl.SSLContext:
@@ -48,11 +56,12 @@ class Contexts:
         if own is None or own.fingerprint in self._own:
             return self.of(own)
         await self._turns.turn(tenant)
-        before = self.built_kib
+        began = self._boot()
         try:
             return self.of(own)
         finally:
-            self._turns.rest((self.built_kib - before) * REST_S)
+            took_s = self._boot() - began
+            self._turns.rest(took_s * RESTS if took_s > SMALL_S else 0.0)
 
     def of(self, own: Own | None) -> ssl.SSLContext:
         """The context of a setting. Raises Unusable."""
@@ -70,7 +79,6 @@ class Contexts:
             shows = own.tls.client_certificate is not None
             raise Unusable("tls_client_certificate" if shows else "tls_untrusted") from None
         kib = (SMALL_KIB if is_small else LARGE_KIB) + TRUSTED_KIB * (len(own.tls.ca or "") >> 10)
-        self.built_kib += kib
         self._own[own.fingerprint] = context, kib
         self.held_kib += kib
         while self.held_kib > BUDGET_KIB:

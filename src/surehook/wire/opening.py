@@ -95,7 +95,7 @@ class Opener:
     async def _dial(self, opening: Opening, origin: Origin, tenant: str) -> Connection:
         context = None
         if origin.url.scheme == "https":
-            opening.phase = "tls_timeout"
+            opening.phase = "no_resources"  # the wait for a turn is ours
             context = await self._shared.contexts.in_turn(origin.own, tenant)
         started = self._shared.boot()
         opening.phase = "connect_timeout" if self._proxy is None else "proxy_failure"

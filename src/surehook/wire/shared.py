@@ -25,5 +25,5 @@ class SharedState:
         self.wheel = Wheel(boot)
         self.pool = ConnectionPool(settings, self.wheel)
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
-        self.contexts = Contexts(ca_file=settings.ca_file, common=context)
+        self.contexts = Contexts(ca_file=settings.ca_file, common=context, boot=boot)
         self.sessions = SessionCache(boot)

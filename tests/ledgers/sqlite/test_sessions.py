@@ -7,9 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from surehook.core.errors import LedgerUnavailable
 from surehook.core.model import FIRST
 from surehook.ledgers.common.steps import Steps
 from surehook.ledgers.sqlite import SqliteLedger
+from surehook.ledgers.sqlite.workers import CHANGES_MAX, JOINED_MAX, LINE_MAX, PASSED_MOST
 from tests.ledgers.desk import Desk
 from tests.ledgers.making import NOW
 
@@ -64,3 +66,54 @@ async def test_a_crowd_of_changes_goes_behind_what_events_wait_for(desk: Desk, b
         await asyncio.sleep(0)
     await asyncio.gather(before, beating, *changes)
     assert done == ["beat", *["change"] * 50]
+
+
+async def test_a_large_event_has_its_turn_beside_a_crowd_of_changes(desk: Desk, book: SqliteLedger) -> None:
+    done: list[str] = []
+
+    async def change(number: int) -> None:
+        await book.change_endpoint(desk.endpoint, {"event_types": (f"a{number}",)}, now=NOW)
+        done.append("change")
+
+    async def late() -> None:
+        await book._later(lambda session: None)
+        done.append("large")
+
+    with gate() as opened:
+        before = asyncio.ensure_future(book._writer.call(opened.wait))
+        changes = [asyncio.ensure_future(change(number)) for number in range(200)]
+        await asyncio.sleep(0)
+        large = asyncio.ensure_future(late())
+        await asyncio.sleep(0)
+    await asyncio.gather(before, large, *changes)
+    assert done.index("large") <= PASSED_MOST * JOINED_MAX
+
+
+async def test_changes_fill_a_part_of_the_line_alone(desk: Desk, book: SqliteLedger) -> None:
+    with gate() as opened:
+        before = asyncio.ensure_future(book._writer.call(opened.wait))
+        changes = [
+            asyncio.ensure_future(
+                book.change_endpoint(desk.endpoint, {"event_types": (f"a{number}",)}, now=NOW)
+            )
+            for number in range(CHANGES_MAX + 20)
+        ]
+        await asyncio.sleep(0)
+        beating = asyncio.ensure_future(book.beat(desk.node, 1, now=NOW))
+        await asyncio.sleep(0)
+    answers = await asyncio.gather(*changes, return_exceptions=True)
+    assert [isinstance(answer, LedgerUnavailable) for answer in answers] == [False] * CHANGES_MAX + [
+        True
+    ] * 20
+    await asyncio.gather(before, beating)
+
+
+async def test_it_closes_however_many_lists_wait(desk: Desk, book: SqliteLedger) -> None:
+    with gate() as opened:
+        before = asyncio.ensure_future(book._lister.call(opened.wait))
+        lists = [asyncio.ensure_future(book._lister.call(lambda: None)) for _ in range(LINE_MAX)]
+        await asyncio.sleep(0)
+        closing = asyncio.ensure_future(book.close())
+        await asyncio.sleep(0)
+    await asyncio.gather(before, *lists, closing, return_exceptions=True)
+    assert closing.exception() is None

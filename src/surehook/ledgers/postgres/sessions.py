@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -32,7 +33,7 @@ from surehook.ledgers.postgres.indexing import list_indexes
 from surehook.ledgers.postgres.lookback import SECONDS
 from surehook.ledgers.postgres.opening import open_database
 from surehook.ledgers.postgres.pool import Pool
-from surehook.ledgers.postgres.session import PostgresSession
+from surehook.ledgers.postgres.session import CLOSE_S, PostgresSession
 from surehook.ledgers.postgres.stray_notes import note_ready
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ class PostgresSessions(Sessions):
 
     async def close(self) -> None:
         """Close all connections at once, and drop what does not answer: each by itself would take its whole patience."""
-        await self._late_rows.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._late_rows.close()
         pools = (
             self._accepting, self._recording, self._working, self._managing, self._beating, self._listing, self._counting,
             self._keeping, self._pruning,

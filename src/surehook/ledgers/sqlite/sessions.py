@@ -85,10 +85,10 @@ class SqliteSessions(Sessions):
     async def close(self) -> None:
         """Close the connections and unlock the file. The writing one closes last: it moves the log into the file."""
         if self._reading is not self._writing:
-            await self._reader.call(self._reading.close)
-            await self._lister.call(self._listing.close)
-            await self._counter.call(self._counting.close)
-        await self._writer.call(self._writing.close)
+            await self._reader.last(self._reading.close)
+            await self._lister.last(self._listing.close)
+            await self._counter.last(self._counting.close)
+        await self._writer.last(self._writing.close)
         self._reader.stop()
         self._lister.stop()
         self._counter.stop()
@@ -165,7 +165,7 @@ class SqliteSessions(Sessions):
     async def _change(self, work: Callable[P, Changing[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         # Behind all other work, so that a crowd of changes delays nobody's events, and joined with each other.
         change = partial(steps.change, self._writing, partial(work, *args, **kwargs))
-        return await self._writer.call(change, joins=True, rank=Rank.BULK)
+        return await self._writer.call(change, joins=True, rank=Rank.CHANGE)
 
     async def _import_lists(self) -> None:
         if not self._has_lists:

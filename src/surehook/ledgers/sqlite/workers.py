@@ -5,7 +5,8 @@ order of the calls, and hands each result to the loop that asked. If the caller 
 effect and its result is dropped. At most `LINE_MAX` jobs wait.
 
 Jobs that nobody waits for by the millisecond (retention, endings in bulk, an event for thousands of endpoints) run after
-all others, but at most `PASSED_MOST` transactions go before them.
+all others, but at most `PASSED_MOST` transactions go before them. So do changes by people, in a line of their own: a crowd of
+them delays nobody's events, and fills a part of the line alone.
 
 Adjacent jobs that may be joined share one transaction, and so one wait for the disk: under load an accept and a record
 nearly always do. If one of them fails, all are rolled back and each runs alone, so a job must leave nothing behind but rows.
@@ -32,6 +33,7 @@ R = TypeVar("R")
 # Waiting jobs. The loops of the engine have one or two each, so more than this are callers of the API whom a slow disk keeps
 # waiting; they are refused.
 LINE_MAX = 1_000
+CHANGES_MAX = 300
 # Jobs in one transaction: one each of accept, record, claim and park, so that none waits for many others.
 JOINED_MAX = 4
 # Transactions that may go before a job of a lower rank: a tenth of a second on a busy disk.
@@ -45,7 +47,8 @@ class Rank(IntEnum):
 
     QUICK = 0
     USUAL = 1
-    BULK = 2
+    CHANGE = 2
+    BULK = 3
 
 
 class _Job(NamedTuple):
@@ -62,6 +65,8 @@ _Outcome = tuple[object, BaseException | None]
 class SqliteWorker(Protocol):
     async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R: ...
 
+    async def last(self, work: Callable[[], R]) -> R: ...
+
     def dismiss(self) -> None:
         """Accept no more work; the job under way ends by itself."""
         ...
@@ -73,6 +78,9 @@ class SqliteWorker(Protocol):
 
 class Inline:
     async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R:
+        return work()
+
+    async def last(self, work: Callable[[], R]) -> R:
         return work()
 
     def dismiss(self) -> None:
@@ -89,9 +97,10 @@ class Thread:
         self._joint = joint
         self._line: SimpleQueue[_Job | None] = SimpleQueue()
         # By rank, jobs taken out of the line and not yet done. Other threads read their lengths only.
-        self._lines: tuple[deque[_Job], ...] = (deque(), deque(), deque())
+        self._lines: tuple[deque[_Job], ...] = tuple(deque() for _ in Rank)
         # By rank, the transactions that went before the first waiting job.
-        self._passed = [0, 0, 0]
+        self._passed = [0 for _ in Rank]
+        self._changes = 0  # that wait or run
         # Transactions to come in which nothing is joined.
         self._apart = 0
         self._is_ending = False
@@ -101,6 +110,21 @@ class Thread:
     async def call(self, work: Callable[[], R], *, joins: bool = False, rank: Rank = Rank.USUAL) -> R:
         if self._line.qsize() + sum(map(len, self._lines)) >= LINE_MAX:
             raise LedgerUnavailable(f"{LINE_MAX} calls wait for the database already")
+        if rank != Rank.CHANGE:
+            return await self._put(work, joins=joins, rank=rank)
+        if self._changes >= CHANGES_MAX:
+            raise LedgerUnavailable(f"{CHANGES_MAX} changes wait for the database already")
+        self._changes += 1
+        try:
+            return await self._put(work, joins=joins, rank=rank)
+        finally:
+            self._changes -= 1
+
+    async def last(self, work: Callable[[], R]) -> R:
+        """Run a job at the end, however many wait."""
+        return await self._put(work, joins=False, rank=Rank.USUAL)
+
+    async def _put(self, work: Callable[[], R], *, joins: bool, rank: Rank) -> R:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         self._line.put(_Job(loop, future, work, joins, rank))
@@ -143,7 +167,7 @@ class Thread:
         rank = self._turn()
         line = self._lines[rank]
         jobs = [line.popleft()]
-        if jobs[0].joins and self._joint is not None and (rank == Rank.QUICK or not self._apart):
+        if jobs[0].joins and self._joint is not None and (rank != Rank.USUAL or not self._apart):
             while line and line[0].joins and len(jobs) < JOINED_MAX:
                 jobs.append(line.popleft())
         self._apart = APART if rank == Rank.QUICK else max(0, self._apart - 1)
