@@ -21,11 +21,11 @@ class Sessions(ABC):
 
     @abstractmethod
     async def _show(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Read what somebody asked to see, on the connections of lists."""
+        """Read what somebody asked to see. On PostgreSQL it waits for lists."""
 
     @abstractmethod
     async def _load(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Read what a node keeps in memory. On PostgreSQL it does not wait for lists."""
+        """Read what a node keeps in memory. It does not wait for lists."""
 
     @abstractmethod
     async def _load_page(self, work: Callable[P, Reading[R]], *args: P.args, **kwargs: P.kwargs) -> R:

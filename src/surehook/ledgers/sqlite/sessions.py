@@ -29,7 +29,7 @@ LISTS = "surehook.ledgers.sqlite.core_sql"
 
 class SqliteSessions(Sessions):
     """Four sessions on one file, each on a thread of its own: one writes, one reads single rows and what the engine looks for,
-    one lists, and one counts. A crowd of lists so delays neither retries nor anybody's look at one row.
+    one lists, and one counts. A crowd of lists so delays no retry.
 
     path              the database file
     inline            run everything on the calling thread and one connection, so that a simulated loop orders it
