@@ -119,7 +119,9 @@ def test_a_body_past_its_retention_has_no_length(house):
 
 def test_the_looks_go_by_an_index(ground, house):
     kind, url = ground
-    if kind == "django" or not url.startswith("sqlite"):
+    if kind == "django":
+        pytest.skip("plans are compared on a connection of SQLAlchemy's")
+    if not url.startswith("sqlite"):
         pytest.skip("plans are compared on SQLite, whose words are stable")
     plans = {
         "select received_at from surehook_inbox_events where received_at < 1 order by received_at desc limit 1 offset 9": (

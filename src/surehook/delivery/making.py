@@ -104,8 +104,7 @@ class Making:
                 source=event.source,
                 data=event.data,
             )
-        # The first four go by place: a name counts as two arguments, and beyond thirty a call goes by way of a dictionary,
-        # at four times the price.
+        # The first four go by place, as in `Deliver._settle`: a call with more than thirty arguments has its price.
         made = Event(
             event_id,
             event.tenant,

@@ -72,7 +72,7 @@ class PostgresWakeups:
                 async with asyncio.timeout(CLOSE_S):
                     await self._notify()
                 await self._connection.close(timeout=CLOSE_S)
-            self._connection = None
+            self._drop()
 
     async def _run(self) -> None:
         """Keep a connection, and send what was published."""

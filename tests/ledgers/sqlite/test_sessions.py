@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from surehook.core.errors import LedgerUnavailable
@@ -47,46 +47,40 @@ async def test_a_list_delays_neither_a_look_for_due_rows_nor_one_at_a_single_row
     assert await listing == 1
 
 
-async def test_a_crowd_of_changes_goes_behind_what_events_wait_for(desk: Desk, book: SqliteLedger) -> None:
+async def order(
+    desk: Desk, book: SqliteLedger, changes: int, other: Callable[[], Awaitable[object]]
+) -> list[str]:
+    """What is done first: so many changes, or something else that is asked for after them."""
     done: list[str] = []
 
     async def change(number: int) -> None:
         await book.change_endpoint(desk.endpoint, {"event_types": (f"a{number}",)}, now=NOW)
         done.append("change")
 
-    async def beat() -> None:
-        await book.beat(desk.node, 1, now=NOW)
-        done.append("beat")
+    async def ask() -> None:
+        await other()
+        done.append("other")
 
     with gate() as opened:
-        before = asyncio.ensure_future(book._writer.call(opened.wait))
-        changes = [asyncio.ensure_future(change(number)) for number in range(50)]
+        waiting: list[asyncio.Future[bool] | asyncio.Future[None]] = [
+            asyncio.ensure_future(book._writer.call(opened.wait))
+        ]
+        waiting += [asyncio.ensure_future(change(number)) for number in range(changes)]
         await asyncio.sleep(0)
-        beating = asyncio.ensure_future(beat())
+        waiting.append(asyncio.ensure_future(ask()))
         await asyncio.sleep(0)
-    await asyncio.gather(before, beating, *changes)
-    assert done == ["beat", *["change"] * 50]
+    await asyncio.gather(*waiting)
+    return done
+
+
+async def test_a_crowd_of_changes_goes_behind_what_events_wait_for(desk: Desk, book: SqliteLedger) -> None:
+    done = await order(desk, book, 50, lambda: book.beat(desk.node, 1, now=NOW))
+    assert done == ["other", *["change"] * 50]
 
 
 async def test_a_large_event_has_its_turn_beside_a_crowd_of_changes(desk: Desk, book: SqliteLedger) -> None:
-    done: list[str] = []
-
-    async def change(number: int) -> None:
-        await book.change_endpoint(desk.endpoint, {"event_types": (f"a{number}",)}, now=NOW)
-        done.append("change")
-
-    async def late() -> None:
-        await book._later(lambda session: None)
-        done.append("large")
-
-    with gate() as opened:
-        before = asyncio.ensure_future(book._writer.call(opened.wait))
-        changes = [asyncio.ensure_future(change(number)) for number in range(200)]
-        await asyncio.sleep(0)
-        large = asyncio.ensure_future(late())
-        await asyncio.sleep(0)
-    await asyncio.gather(before, large, *changes)
-    assert done.index("large") <= PASSED_MOST * JOINED_MAX
+    done = await order(desk, book, 200, lambda: book._later(lambda session: None))
+    assert done.index("other") <= PASSED_MOST * JOINED_MAX
 
 
 async def test_changes_fill_a_part_of_the_line_alone(desk: Desk, book: SqliteLedger) -> None:

@@ -7,6 +7,7 @@ be a million, are counted in one pass for both counts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import asyncpg
 
@@ -19,7 +20,7 @@ from surehook.ports.reading import LaneCount
 # Counting takes at most 1/50 of one connection's time: a million parked rows are counted every 15 seconds.
 SHARE = 50
 
-Counted = tuple[Sequence[asyncpg.Record], int]
+R = TypeVar("R")
 
 
 class PostgresCounts:
@@ -30,7 +31,11 @@ class PostgresCounts:
         parked = [0 for _ in LANES]
         for row in await self._parked(session):
             parked[row["lane"]] += row["rows"]
-        rows, counted_at = await self._counted("lanes", lambda: session.rows(query("count_lanes"), now), now)
+
+        async def count() -> tuple[Sequence[asyncpg.Record], int]:
+            return await session.rows(query("count_lanes"), now), now
+
+        rows, counted_at = await self._counted("lanes", count)
         found = {(row["kind"], row["lane"]): row for row in rows}
 
         def of(kind: str, lane: int) -> int:
@@ -61,17 +66,13 @@ class PostgresCounts:
         return int(row["rows"])
 
     async def _parked(self, session: PostgresSession) -> Sequence[asyncpg.Record]:
-        rows, _ = await self._counted("parked", lambda: session.rows(query("count_parked")))
-        return rows
+        return await self._counted("parked", lambda: session.rows(query("count_parked")))
 
-    async def _counted(
-        self, name: str, count: Callable[[], Awaitable[Sequence[asyncpg.Record]]], now: int = 0
-    ) -> Counted:
-        """Return the rows, and the `now` of the call that counted them."""
-        kept: Counted | None = self._cache.get(name)
+    async def _counted(self, name: str, count: Callable[[], Awaitable[R]]) -> R:
+        kept: R | None = self._cache.get(name)
         if kept is not None:
             return kept
         started = self._cache.start()
-        counted = await count(), now
-        self._cache.put(name, counted, started=started)
-        return counted
+        answer = await count()
+        self._cache.put(name, answer, started=started)
+        return answer
