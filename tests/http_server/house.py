@@ -56,6 +56,8 @@ class Application:
     def __init__(self) -> None:
         self.gate = asyncio.Event()
         self.gate.set()
+        self.asks = asyncio.Event()  # for the body
+        self.asks.set()
         self.reads = True
         self.answer: bytes | None = None
         self.pieces = 1
@@ -64,6 +66,7 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scopes.append(scope)
+        await self.asks.wait()
         body: bytes | None = b""
         while self.reads:
             message = await receive()
