@@ -8,10 +8,10 @@ call that takes too long raises `HealthAway`, and its connection is closed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import asyncpg
 
@@ -20,6 +20,7 @@ from surehook.core.errors import said
 from surehook.ports.health import BUSY_MS, OVERLAP_MS, BreakerUpdate, Counted, HealthAway, HealthReply, View
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Place: TypeAlias = tuple[str, str]  # tenant, and key of a breaker
 
 # The longest one call may take, connecting included.
 PATIENCE_S = 2.0
@@ -61,23 +62,17 @@ class LedgerHealth:
         now: int,
     ) -> HealthReply:
         since = min(since, now - OVERLAP_MS)
-        async with self._asked() as connection, connection.transaction():
-            for update in sorted(updates, key=lambda update: (update.tenant, update.key)):
-                await self._update(connection, update, node, now)
-            counts = await self._count(connection, counted, now)
-            asked = {*counts, *((update.tenant, update.key) for update in updates)}
-            rows = await connection.fetch(
-                _query("views"),
-                [place[0] for place in asked],
-                [place[1] for place in asked],
-                since,
-                VIEWS_MAX,
-            )
-            sharers = await self._share(connection, busy, node, now)
-            self._exchanges += 1
-            if self._exchanges % SWEEP_EVERY == 1:
-                await connection.execute("delete from health_count where until <= $1", now)
-                await connection.execute("delete from health_breaker where generation <= $1", now - KEEP_MS)
+        async with self._asked() as connection:
+            # By itself: it may be done twice, and of two transactions that take rows in two orders each might wait for the other.
+            await self._hasten(connection, _by_place(updates, hastened=True), now)
+            async with connection.transaction():
+                await self._update(connection, _by_place(updates, hastened=False), node, now)
+                counts = await self._count(connection, counted, now)
+                asked = {*counts, *((update.tenant, update.key) for update in updates)}
+                places = _columns(asked) or [[], []]
+                rows = await connection.fetch(_query("views"), *places, since, VIEWS_MAX)
+                sharers = await self._share(connection, busy, node, now)
+                await self._sweep(connection, now)
         views = {(row["tenant"], row["key"]): _view(row, counts) for row in rows}
         newest = max((view.generation for view in views.values()), default=0)
         for place in asked - views.keys():
@@ -92,29 +87,41 @@ class LedgerHealth:
                 await connection.fetchval(_query("take_probe"), tenant, key, node, until, now, OVERLAP_MS)
             )
 
+    async def _sweep(self, connection: Connection, now: int) -> None:
+        self._exchanges += 1
+        if self._exchanges % SWEEP_EVERY == 1:
+            await connection.execute("delete from health_count where until <= $1", now)
+            await connection.execute("delete from health_breaker where generation <= $1", now - KEEP_MS)
+
     @staticmethod
-    async def _update(connection: Connection, update: BreakerUpdate, node: bytes, now: int) -> None:
-        place, values = (
-            (update.tenant, update.key),
-            (update.state, update.reason, update.opened_at, update.probe_at),
-        )
-        if update.hastened:
-            await connection.execute(_query("hasten"), *place, update.probe_at, now, update.generation)
+    async def _hasten(connection: Connection, hastened: Mapping[Place, BreakerUpdate], now: int) -> None:
+        if hastened:
+            columns = _columns((*place, one.probe_at, one.generation) for place, one in hastened.items())
+            await connection.execute(_query("hasten"), *columns, now)
+
+    @staticmethod
+    async def _update(
+        connection: Connection, decided: Mapping[Place, BreakerUpdate], node: bytes, now: int
+    ) -> None:
+        if not decided:
             return
-        if update.again:
-            state = await connection.fetchval(
-                _query("update_again"), *place, *values, node, update.generation
-            )
-        else:
-            state = await connection.fetchval(_query("update"), *place, *values, now, node, update.generation)
-        if state is None:
-            # A new decision met a state that stays: its node must learn the state, so its own generation is passed.
-            least = update.generation + (not update.again)
-            await connection.execute(_query("raise"), *place, least)
-        if state == "closed":
-            await connection.execute(
-                "delete from health_count where tenant = $1 and key = $2", update.tenant, update.key
-            )
+        columns = _columns(
+            (*place, one.state, one.reason, one.opened_at, one.probe_at, one.generation, one.again)
+            for place, one in decided.items()
+        )
+        rows = await connection.fetch(_query("update"), *columns, node, now)
+        states = {(row["tenant"], row["key"]): row["state"] for row in rows}
+        # A new decision met a state that stays: its node must learn the state, so its own generation is passed.
+        stayed = [
+            (*place, one.generation + (not one.again))
+            for place, one in decided.items()
+            if place not in states
+        ]
+        if stayed:
+            await connection.execute(_query("raise"), *_columns(stayed))
+        closed = [place for place, state in states.items() if state == "closed"]
+        if closed:
+            await connection.execute(_query("clear"), *_columns(closed))
 
     @staticmethod
     async def _count(
@@ -129,7 +136,7 @@ class LedgerHealth:
         )
         # In the same order on every node, so that two never deadlock.
         if rows:
-            await connection.execute(_query("count"), *(list(column) for column in zip(*rows, strict=True)))
+            await connection.execute(_query("count"), *_columns(rows))
         sums = await connection.fetch(
             _query("sums"),
             [report.tenant for report in counted],
@@ -185,6 +192,16 @@ class LedgerHealth:
         )
         await connection.execute(_query("tables"))
         return connection
+
+
+def _by_place(updates: Sequence[BreakerUpdate], *, hastened: bool) -> dict[Place, BreakerUpdate]:
+    """Updates of one kind; of several of one breaker the last one."""
+    return {(update.tenant, update.key): update for update in updates if update.hastened is hastened}
+
+
+def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    """Rows as arrays, for `unnest`; without rows, none."""
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _view(row: asyncpg.Record, counts: dict[tuple[str, str], tuple[int, int]]) -> View:

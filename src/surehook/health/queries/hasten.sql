@@ -1,3 +1,12 @@
--- Parameters: tenant, key, probe_at, now, generation. An open breaker may be probed sooner; a higher generation tells everybody.
-update health_breaker set probe_at = $3, generation = greatest($4::bigint, generation + 1, $5::bigint)
-where tenant = $1 and key = $2 and state = 'open' and probe_at > $3
+-- Parameters: tenants, keys, probe_ats, generations; now. Open breakers may be probed sooner; a higher generation tells everybody.
+with due as (
+  select b.tenant, b.key, told.probe_at, told.generation
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) as told (tenant, key, probe_at, generation)
+  join health_breaker b using (tenant, key)
+  where b.state = 'open' and b.probe_at > told.probe_at
+  order by tenant, key
+  for update of b
+)
+update health_breaker b set probe_at = due.probe_at, generation = greatest($5::bigint, b.generation + 1, due.generation)
+from due
+where b.tenant = due.tenant and b.key = due.key

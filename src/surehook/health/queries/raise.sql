@@ -1,2 +1,4 @@
--- Parameters: tenant, key, generation. What is known must not be older than what was told.
-update health_breaker set generation = greatest(generation, $3) where tenant = $1 and key = $2
+-- Parameters: tenants, keys, generations. What is known must not be older than what was told.
+update health_breaker b set generation = greatest(b.generation, told.generation)
+from unnest($1::text[], $2::text[], $3::bigint[]) as told (tenant, key, generation)
+where b.tenant = told.tenant and b.key = told.key
