@@ -21,7 +21,7 @@ from starlette.routing import Route, compile_path
 from surehook.api import audit, openapi, pages, tenants
 from surehook.api.auth import KeyGuard
 from surehook.api.codes import CODES
-from surehook.api.operations import Operation
+from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.problems import refuse
 from surehook.api.services import Services
 from surehook.api.table import OPERATIONS
@@ -80,10 +80,9 @@ def _methods(services: Services, operations: list[Operation]) -> Endpoint:
 
 async def _answered(operation: Operation, services: Services, request: Request) -> Response:
     """Answer one call. No exception but a cancellation leaves this function."""
-    assert operation.handle is not None
     try:
         asked = await operation.read(services, request)
-        given = await operation.handle(asked)
+        given = await _given(operation, services, asked)
         await tenants.judge_empty(asked, given)
         audit.tell(operation, asked, given, request)
         if isinstance(given.value, bytes):
@@ -95,6 +94,14 @@ async def _answered(operation: Operation, services: Services, request: Request) 
         return Response(status_code=400)  # nobody is there to read it
     except Exception as error:
         return refuse(error, changes=operation.method != "GET")
+
+
+async def _given(operation: Operation, services: Services, asked: ApiRequest) -> ApiAnswer:
+    assert operation.handle is not None
+    if not operation.is_list:
+        return await operation.handle(asked)
+    async with services.lists.turn(asked.caller):
+        return await operation.handle(asked)
 
 
 def _page_routes() -> list[Route]:

@@ -96,7 +96,7 @@ CODES: dict[str, tuple[int, str]] = {
     # us
     "not_ready": (503, "Not ready"),
     "overloaded": (503, "Too much is waiting"),
-    "tenant_overloaded": (429, "Too much of this tenant is waiting"),
+    "tenant_overloaded": (429, "Too much of this tenant or key is waiting"),
     "too_many_calls": (429, "Too many outgoing calls are under way"),
     "disk_full": (503, "The disk is at its floor"),
     "ledger_unavailable": (503, "The ledger cannot answer now"),

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from surehook.api.auth import KeyRing
+from surehook.api.list_turns import ListTurns
 from surehook.api.traffic import Traffic
 from surehook.api.turns import TurnScheduler
 from surehook.core.steps import Steps
@@ -90,6 +91,7 @@ class Services:
         self._metrics = metrics
         self._reasons = (engine.ready, traffic.refusing, *reasons)
         self.turns = TurnScheduler(engine.clock.boot)
+        self.lists = ListTurns()
         self.scrape = Shared(self._scrape)
         self.chores = Chores()
         self.replays = Replays(engine, self.chores)

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import asyncpg
 
@@ -199,7 +199,7 @@ def _by_place(updates: Sequence[BreakerUpdate], *, hastened: bool) -> dict[Place
     return {(update.tenant, update.key): update for update in updates if update.hastened is hastened}
 
 
-def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+def _columns(rows: Iterable[tuple[object, ...]]) -> list[list[object]]:
     """Rows as arrays, for `unnest`; without rows, none."""
     return [list(column) for column in zip(*rows, strict=True)]
 
