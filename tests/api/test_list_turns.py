@@ -137,3 +137,33 @@ def test_of_calls_lists_wait_for_a_turn(house: House, a_tenant: None, path: str,
             assert (await answer).status_code == 200
 
     house.run(story())
+
+
+async def lists(house: House, *paths: str) -> list[str]:
+    """Ask for lists while others have all turns: the paths in the order in which they are answered."""
+    answered: list[str] = []
+    transport = httpx.ASGITransport(app=house.door)
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://test", headers={"authorization": f"Bearer {KEY}"}
+    ) as client:
+
+        async def ask(path: str) -> None:
+            assert (await client.get(path)).status_code == 200
+            answered.append(path)
+
+        async with house.services.lists.turn(b"other"), house.services.lists.turn(b"another"):
+            asking = []
+            for path in paths:
+                asking.append(asyncio.ensure_future(ask(path)))
+                for _ in range(100):
+                    await asyncio.sleep(0)
+        await asyncio.gather(*asking)
+    return answered
+
+
+def test_tenants_that_are_asked_for_with_one_key_take_turns(house: House) -> None:
+    house.tenant("loud")
+    house.tenant("calm")
+    loud, calm = "/v1/deliveries?tenant=loud", "/v1/deliveries?tenant=calm"
+    answered = house.run(lists(house, *[loud] * 10, calm))
+    assert answered.index(calm) < 5

@@ -100,7 +100,7 @@ async def _given(operation: Operation, services: Services, asked: ApiRequest) ->
     assert operation.handle is not None
     if not operation.is_list:
         return await operation.handle(asked)
-    async with services.lists.turn(asked.caller):
+    async with services.lists.turn(asked.line):
         return await operation.handle(asked)
 
 

@@ -19,7 +19,7 @@ WAITING_MOST = 128  # of one caller
 
 
 class ListTurns:
-    """Callers are told apart by their keys."""
+    """Callers are told apart by their keys, and by the tenants that they ask for: a platform may have one key for all."""
 
     def __init__(self) -> None:
         self._lines: dict[bytes, deque[asyncio.Future[None]]] = {}  # by caller, whose turn is next in front

@@ -34,6 +34,11 @@ class ApiRequest(Struct):
     limit: int = LIMIT_DEFAULT
     after: bytes | None = None
 
+    @property
+    def line(self) -> bytes:
+        """Who takes turns with others: the key, and the tenant that the query names."""
+        return b"%b %b" % (self.caller, self.query.get("tenant", "").encode())
+
     def id(self, prefix: str, what: str) -> bytes:
         """The id in the path. One that cannot exist is not found, like one that does not."""
         raw = ids.try_parse(prefix, self.path["id"])
