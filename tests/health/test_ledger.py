@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
@@ -54,6 +55,8 @@ async def test_many_updates_at_once_do_what_one_at_a_time_would(health, seed):
                 tell = closed if kind.startswith("closed") else opened
                 more = {} if tell is closed else {"reason": chance.choice(["failures", "auth"])}
                 updates.append(tell(at=at, again=kind.endswith("again"), key=key, **more))
+                if tell is opened and chance.random() < 0.3:
+                    updates.append(hastened(key, to=at))
         if chance.random() < 0.3:
             place = ("acme", chance.choice(KEYS[:10]))
             asked = {"node": node, "until": now + 90_000, "now": now + 300_000}
@@ -65,3 +68,25 @@ async def test_many_updates_at_once_do_what_one_at_a_time_would(health, seed):
         ]
         shown = [sorted(reply.views, key=lambda view: view.key) for reply in replies]
         assert shown[0] == shown[1], (step, updates)
+
+
+async def test_nodes_that_close_and_count_the_same_breakers_at_once_never_wait_for_each_other(
+    health, database
+):
+    nodes = [health, *(LedgerHealth(database) for _ in range(3))]
+    keys = KEYS[:100]
+
+    async def node(number):
+        chance = random.Random(number)
+        for _ in range(30):
+            updates, counts = [], [counted(1, 1, key=key) for key in chance.sample(keys, 60)]
+            if number < 2:
+                updates = [chance.choice([opened, closed])(key=key) for key in chance.sample(keys, 60)]
+                updates += [hastened(key) for key in chance.sample(keys, 40)]
+            await say(nodes[number], bytes([number]) * 16, updates=updates, counts=counts)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(len(nodes)):
+            group.create_task(node(number))
+    for store in nodes[1:]:
+        await store.close()

@@ -8,7 +8,7 @@ call that takes too long raises `HealthAway`, and its connection is closed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import TypeAlias
@@ -62,11 +62,15 @@ class LedgerHealth:
         now: int,
     ) -> HealthReply:
         since = min(since, now - OVERLAP_MS)
+        decided, hastened = _by_place(updates, hastened=False), _by_place(updates, hastened=True)
         async with self._asked() as connection:
-            # By itself: it may be done twice, and of two transactions that take rows in two orders each might wait for the other.
-            await self._hasten(connection, _by_place(updates, hastened=True), now)
+            # Each transaction takes its rows in one order, so that no two nodes wait for each other.
+            await self._hasten(connection, hastened, hastened.keys() - decided, now)
+            if decided:
+                async with connection.transaction():
+                    await self._update(connection, decided, node, now)
+                    await self._hasten(connection, hastened, hastened.keys() & decided, now)
             async with connection.transaction():
-                await self._update(connection, _by_place(updates, hastened=False), node, now)
                 counts = await self._count(connection, counted, now)
                 asked = {*counts, *((update.tenant, update.key) for update in updates)}
                 places = _columns(asked) or [[], []]
@@ -94,9 +98,13 @@ class LedgerHealth:
             await connection.execute("delete from health_breaker where generation <= $1", now - KEEP_MS)
 
     @staticmethod
-    async def _hasten(connection: Connection, hastened: Mapping[Place, BreakerUpdate], now: int) -> None:
-        if hastened:
-            columns = _columns((*place, one.probe_at, one.generation) for place, one in hastened.items())
+    async def _hasten(
+        connection: Connection, hastened: Mapping[Place, BreakerUpdate], places: Set[Place], now: int
+    ) -> None:
+        if places:
+            columns = _columns(
+                (*place, hastened[place].probe_at, hastened[place].generation) for place in places
+            )
             await connection.execute(_query("hasten"), *columns, now)
 
     @staticmethod
@@ -134,7 +142,7 @@ class LedgerHealth:
             for report in counted
             for number, calls, failures in report.buckets
         )
-        # In the same order on every node, so that two never deadlock.
+        # In the same order on every node.
         if rows:
             await connection.execute(_query("count"), *_columns(rows))
         sums = await connection.fetch(
@@ -190,7 +198,13 @@ class LedgerHealth:
         connection: Connection = await asyncpg.connect(
             self._url, timeout=PATIENCE_S, server_settings={"application_name": "surehook health"}
         )
-        await connection.execute(_query("tables"))
+        try:
+            # A plan for a few breakers reads the whole table once for each of a thousand.
+            await connection.execute("set plan_cache_mode = force_custom_plan; set jit = off")
+            await connection.execute(_query("tables"))
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
 

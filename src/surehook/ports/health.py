@@ -100,9 +100,10 @@ class Health(Protocol):
         since: int,
         now: int,
     ) -> HealthReply:
-        """Report and learn in one round trip, all or nothing.
+        """Report and learn. After HealthAway any part may have been done: updates may be told again, counts may not.
 
-        `updates` are applied before views are read:
+        `updates` are applied before counts are added and views are read. Of one breaker there are one decision (told anew or
+        `again`) and one hastening at most, applied in this order:
 
         1. Opening takes effect if the breaker is closed, or half-open with this node's probe, or open for another reason.
            Otherwise it only raises the generation above the one that was told.

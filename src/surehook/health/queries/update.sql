@@ -1,3 +1,4 @@
+-- The order of rows is that of Python, on every node: so no two wait for each other.
 -- Parameters: tenants, keys, states, reasons, opened_ats, probe_ats, generations, agains; node, now. Returns what took effect.
 -- Only columns of the table are to be seen where a row is there already: `probe_until` says there whether it is told again. It
 -- means nothing in a row without a prober, as a new one is.
@@ -6,7 +7,7 @@ select tenant, key, state, reason, opened_at, probe_at,
   case when again then generation else greatest($10::bigint, generation) end, $9::bytea, again::int
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[])
   as told (tenant, key, state, reason, opened_at, probe_at, generation, again)
-order by tenant, key
+order by tenant collate "C", key collate "C"
 on conflict (tenant, key) do update set
   state = excluded.state, reason = excluded.reason, opened_at = excluded.opened_at, probe_at = excluded.probe_at,
   generation = greatest(excluded.generation, known.generation + 1), prober = null,
