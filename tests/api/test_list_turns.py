@@ -7,23 +7,22 @@ import asyncio
 import httpx
 import pytest
 
+from surehook.api import list_turns
 from surehook.api.list_turns import AT_ONCE, WAITING_MOST, ListTurns
-from surehook.core.errors import TenantOverloaded
+from surehook.core.errors import Overloaded, TenantOverloaded
 from tests.api.house import KEY, House
-
-LOUD, CALM = b"loud", b"calm"
 
 
 class Reader:
-    """Reads lists that end when the test says so."""
+    """Reads lists that end when the test says so. A caller is a key, or a key and a tenant: `key:tenant`."""
 
     def __init__(self) -> None:
         self.turns = ListTurns()
-        self.begun: list[bytes] = []
+        self.begun: list[str] = []
         self.ends: list[asyncio.Event] = []
         self.calls: list[asyncio.Task[None]] = []
 
-    async def ask(self, *callers: bytes) -> None:
+    async def ask(self, *callers: str) -> None:
         self.calls += [asyncio.ensure_future(self._read(caller)) for caller in callers]
         await settle()
 
@@ -32,19 +31,25 @@ class Reader:
             self.ends.pop(0).set()
             await settle()
 
-    async def _read(self, caller: bytes) -> None:
-        async with self.turns.turn(caller):
+    async def _read(self, caller: str) -> None:
+        key, _, tenant = caller.partition(":")
+        async with self.turns.turn(key.encode(), tenant):
             self.begun.append(caller)
             end = asyncio.Event()
             self.ends.append(end)
             await end.wait()
-            if caller == b"broken":
+            if caller == "broken":
                 raise ValueError
+
+    @property
+    def waited(self) -> list[str]:
+        """Whose turn came after a wait, in order."""
+        return self.begun[AT_ONCE:]
 
     async def is_free(self) -> bool:
         """Nothing is left that could keep others: as many as ever begin at once, and no more."""
         self.begun.clear()
-        await self.ask(*[b"later"] * (AT_ONCE + 1))
+        await self.ask(*["later"] * (AT_ONCE + 1))
         return len(self.begun) == AT_ONCE
 
 
@@ -55,7 +60,7 @@ async def settle() -> None:
 
 async def test_a_few_begin_and_the_others_wait_for_an_end() -> None:
     reader = Reader()
-    await reader.ask(*[LOUD] * 10)
+    await reader.ask(*["loud"] * 10)
     assert len(reader.begun) == AT_ONCE
     for more in range(1, 9):
         await reader.end(1)
@@ -64,34 +69,50 @@ async def test_a_few_begin_and_the_others_wait_for_an_end() -> None:
     assert await reader.is_free()
 
 
-async def test_a_caller_waits_for_one_list_of_each_other_and_not_for_all() -> None:
+async def test_a_key_waits_for_one_list_of_each_other_and_not_for_all() -> None:
     reader = Reader()
-    await reader.ask(*[LOUD] * 50, *[CALM] * 2, b"third")
+    await reader.ask(*["loud"] * 50, *["calm"] * 2, "third")
     await reader.end(6)
-    assert reader.begun[AT_ONCE:] == [LOUD, CALM, b"third", LOUD, CALM, LOUD]
+    assert reader.waited == ["loud", "calm", "third", "loud", "calm", "loud"]
 
 
-async def test_the_line_of_a_caller_is_bounded_and_that_of_another_is_not_touched() -> None:
+async def test_of_one_key_tenants_take_turns_and_another_key_waits_for_one_of_them() -> None:
     reader = Reader()
-    await reader.ask(*[LOUD] * (AT_ONCE + WAITING_MOST))
+    await reader.ask(*["key:loud"] * 4, *[f"key:t{n}" for n in range(3)], "key", "calm:t0")
+    await reader.end(7)
+    assert reader.waited == ["key:loud", "calm:t0", "key:t0", "key:t1", "key:t2", "key", "key:loud"]
+
+
+async def test_the_line_of_a_tenant_is_bounded_and_other_tenants_and_keys_find_room() -> None:
+    reader, most = Reader(), 3 * WAITING_MOST // 4
+    await reader.ask(*["key:loud"] * (AT_ONCE + most))
     with pytest.raises(TenantOverloaded):
-        await reader.turns.turn(LOUD).__aenter__()
-    await reader.ask(CALM)
-    await reader.end(2)
-    assert reader.begun[AT_ONCE:] == [LOUD, CALM]
-    await reader.ask(LOUD)
+        await reader.turns.turn(b"key", "loud").__aenter__()
+    await reader.ask("key:calm", "other")
+    await reader.end(3)
+    assert reader.waited == ["key:loud", "other", "key:calm"]
+    await reader.ask("key:loud")
     assert not reader.calls[-1].done(), "there is room again"
-    await reader.end(AT_ONCE + WAITING_MOST)
+    await reader.end(len(reader.calls) - 3)
+    assert await reader.is_free()
+
+
+async def test_the_line_of_a_key_is_bounded_however_many_tenants_it_names() -> None:
+    reader = Reader()
+    await reader.ask(*[f"key:t{n}" for n in range(AT_ONCE + WAITING_MOST + 50)])
+    refused = [call for call in reader.calls if call.done()]
+    assert len(refused) == 51 and all(isinstance(call.exception(), TenantOverloaded) for call in refused)
+    await reader.end(AT_ONCE + WAITING_MOST - 1)
     assert await reader.is_free()
 
 
 async def test_who_is_cancelled_costs_nobody_a_turn() -> None:
     reader = Reader()
-    await reader.ask(LOUD, LOUD, *[LOUD] * 5, CALM)
+    await reader.ask("loud", "loud", *["loud"] * 5, "calm")
     for waiting in reader.calls[2:7]:
         waiting.cancel()
     await reader.end(1)
-    assert reader.begun[AT_ONCE:] == [CALM]
+    assert reader.waited == ["calm"]
     reader.calls[1].cancel()
     await settle()
     await reader.end(2)
@@ -100,27 +121,45 @@ async def test_who_is_cancelled_costs_nobody_a_turn() -> None:
 
 async def test_who_is_cancelled_as_his_turn_comes_gives_it_on() -> None:
     reader = Reader()
-    await reader.ask(LOUD, LOUD, LOUD, CALM)
+    await reader.ask("loud", "loud", "loud", "calm")
     reader.ends.pop(0).set()
     await asyncio.sleep(0)
-    assert reader.calls[0].done() and len(reader.begun) == AT_ONCE
+    assert reader.calls[0].done() and not reader.waited
     reader.calls[2].cancel()
     await settle()
-    assert reader.begun[AT_ONCE:] == [CALM]
+    assert reader.waited == ["calm"]
 
 
 async def test_a_list_that_fails_ends_its_turn() -> None:
     reader = Reader()
-    await reader.ask(b"broken", b"broken", CALM)
+    await reader.ask("broken", "broken", "calm")
     await reader.end(2)
     assert [isinstance(call.exception(), ValueError) for call in reader.calls[:2]] == [True, True]
     await reader.end(1)
     assert await reader.is_free()
 
 
+async def test_nobody_waits_for_ever_behind_lists_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_turns, "BEGIN_S", 0.0)
+    reader = Reader()
+    await reader.ask("loud", "loud", "loud", "calm")
+    async with asyncio.timeout(10):
+        await asyncio.wait(reader.calls[2:])
+    assert [isinstance(call.exception(), Overloaded) for call in reader.calls[2:]] == [True, True]
+    await reader.end(2)
+    assert await reader.is_free()
+
+
 @pytest.mark.parametrize(
     ("path", "waits"),
-    [("/v1/deliveries", True), ("/v1/tenants", True), ("/v1/tenants/acme", False)],
+    [
+        ("/v1/deliveries", True),
+        ("/v1/tenants", True),
+        ("/v1/tenants/acme", False),
+        ("/v1/lanes", False),
+        ("/v1/breakers", False),
+        ("/v1/policies", False),
+    ],
 )
 def test_of_calls_lists_wait_for_a_turn(house: House, a_tenant: None, path: str, waits: bool) -> None:
     transport = httpx.ASGITransport(app=house.door)
@@ -139,31 +178,48 @@ def test_of_calls_lists_wait_for_a_turn(house: House, a_tenant: None, path: str,
     house.run(story())
 
 
-async def lists(house: House, *paths: str) -> list[str]:
-    """Ask for lists while others have all turns: the paths in the order in which they are answered."""
-    answered: list[str] = []
-    transport = httpx.ASGITransport(app=house.door)
+async def answered(house: House, *asked: tuple[str, str]) -> list[str]:
+    """Ask for lists, each with what `Authorization` says, while others have all turns: in the order of their answers."""
+    told: list[str] = []
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://test", headers={"authorization": f"Bearer {KEY}"}
+        transport=httpx.ASGITransport(app=house.door), base_url="http://test"
     ) as client:
 
-        async def ask(path: str) -> None:
-            assert (await client.get(path)).status_code == 200
-            answered.append(path)
+        async def ask(authorization: str, path: str) -> None:
+            await client.get(path, headers={"authorization": authorization})
+            told.append(path)
 
         async with house.services.lists.turn(b"other"), house.services.lists.turn(b"another"):
             asking = []
-            for path in paths:
-                asking.append(asyncio.ensure_future(ask(path)))
+            for one in asked:
+                asking.append(asyncio.ensure_future(ask(*one)))
                 for _ in range(100):
                     await asyncio.sleep(0)
         await asyncio.gather(*asking)
-    return answered
+    return told
 
 
-def test_tenants_that_are_asked_for_with_one_key_take_turns(house: House) -> None:
-    house.tenant("loud")
+LOUD, CALM = "/v1/deliveries?tenant=acme", "/v1/deliveries?tenant=calm"
+
+
+def test_tenants_that_are_asked_for_with_one_key_take_turns(house: House, a_tenant: None) -> None:
     house.tenant("calm")
-    loud, calm = "/v1/deliveries?tenant=loud", "/v1/deliveries?tenant=calm"
-    answered = house.run(lists(house, *[loud] * 10, calm))
-    assert answered.index(calm) < 5
+    told = house.run(answered(house, *[(f"Bearer {KEY}", LOUD)] * 10, (f"Bearer {KEY}", CALM)))
+    assert told.index(CALM) < 5
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(
+            [(f"Bearer {KEY}", f"/v1/deliveries?tenant=none{n}") for n in range(12)], id="unknown tenants"
+        ),
+        pytest.param([(f"Bearer {' ' * n}{KEY}", LOUD) for n in range(12)], id="spellings of a key"),
+    ],
+)
+def test_nobody_has_a_line_of_his_own_for_each_name(
+    house: House, a_tenant: None, asked: list[tuple[str, str]]
+) -> None:
+    house.tenant("calm")
+    told = house.run(answered(house, *asked, (f"Bearer {KEY}", CALM)))
+    assert told.index(CALM) < 5

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, compile_path
 
 from surehook.api import audit, openapi, pages, tenants
-from surehook.api.auth import KeyGuard
+from surehook.api.auth import KeyGuard, bearer
 from surehook.api.codes import CODES
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.problems import refuse
@@ -98,9 +98,12 @@ async def _answered(operation: Operation, services: Services, request: Request) 
 
 async def _given(operation: Operation, services: Services, asked: ApiRequest) -> ApiAnswer:
     assert operation.handle is not None
-    if not operation.is_list:
+    if not operation.lists_rows:
         return await operation.handle(asked)
-    async with services.lists.turn(asked.line):
+    tenant = asked.query.get("tenant", "")
+    if tenant not in services.engine.directory.tenants:
+        tenant = ""
+    async with services.lists.turn(bearer(asked.caller) or b"", tenant):
         return await operation.handle(asked)
 
 

@@ -89,7 +89,7 @@ def _place(view: BreakerView) -> bytes:
 OPERATIONS = (
     Operation(
         method="GET", path="/v1/breakers", name="list_breakers", handle=list_breakers,
-        about="Breakers of this server, the latest opened first.", answers={200: BreakerShape}, is_list=True,
+        about="Breakers of this server, the latest opened first.", answers={200: BreakerShape}, is_list=True, is_kept=True,
     ),
     Operation(
         method="POST", path="/v1/breakers/probe", name="probe_breaker", handle=probe, body=BreakerPlace,

@@ -24,6 +24,6 @@ OPERATIONS = (
     Operation(
         method="GET", path="/v1/lanes", name="list_lanes", handle=list_lanes,
         about="The two lanes: every unfinished delivery is counted once, as held, ready, scheduled or parked.",
-        answers={200: LaneShape}, is_list=True,
+        answers={200: LaneShape}, is_list=True, is_kept=True,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whose list is read next: a few at a time, callers in turns.
+"""Whose list is read next: a few at a time, keys in turns, and of one key the tenants that it asks for.
 
 A ledger has one or two connections for lists, and a list takes from a millisecond to a tenth of a second. In the order in which
 they come, nine hundred of one caller would have everybody else wait for seconds, also when he has hung up: an end of what he
@@ -11,53 +11,94 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
-from surehook.core.errors import TenantOverloaded
+from surehook.core.errors import Overloaded, TenantOverloaded
 
 AT_ONCE = 2
-WAITING_MOST = 128  # of one caller
+# Lists of one key that may wait, of which one tenant may have three times as many as it leaves free, and the longest wait.
+WAITING_MOST, BEGIN_S = 512, 15.0
+
+Turn: TypeAlias = asyncio.Future[None]
+
+
+class KeyLine:
+    """Lists of one key that wait."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[str, deque[Turn]] = {}  # whose turn is next in front
+        self._count = 0
+
+    def add(self, tenant: str, turn: Turn) -> None:
+        """Raises TenantOverloaded."""
+        line = self._tenants.get(tenant, ())
+        if len(line) >= 3 * (WAITING_MOST - 1 - self._count):
+            raise TenantOverloaded("too many lists of this key, or of this tenant, wait already")
+        self._tenants.setdefault(tenant, deque()).append(turn)
+        self._count += 1
+
+    def take(self) -> Turn | None:
+        """Take out who is next, and put the tenant behind the others; None if nobody is left."""
+        for tenant in list(self._tenants):
+            line = self._tenants.pop(tenant)
+            while line:
+                turn = line.popleft()
+                self._count -= 1
+                if not turn.done():  # else it has given up
+                    if line:
+                        self._tenants[tenant] = line
+                    return turn
+        return None
 
 
 class ListTurns:
-    """Callers are told apart by their keys, and by the tenants that they ask for: a platform may have one key for all."""
+    """One for a process."""
 
     def __init__(self) -> None:
-        self._lines: dict[bytes, deque[asyncio.Future[None]]] = {}  # by caller, whose turn is next in front
+        self._keys: dict[bytes, KeyLine] = {}  # whose turn is next in front
         self._free = AT_ONCE
 
     @asynccontextmanager
-    async def turn(self, caller: bytes) -> AsyncIterator[None]:
-        """Wait for a turn, which lasts as long as the block. Raises TenantOverloaded where too many of this caller wait."""
+    async def turn(self, key: bytes, tenant: str = "") -> AsyncIterator[None]:
+        """Wait for a turn, which lasts as long as the block. `tenant`: whose list it is; "" for that of several, and of nobody.
+        Raises TenantOverloaded if too many wait, and Overloaded after a long wait."""
         if self._free:
             self._free -= 1
         else:
-            await self._wait(caller)
+            await self._wait(key, tenant)
         try:
             yield
         finally:
             self._next()
 
-    async def _wait(self, caller: bytes) -> None:
-        line = self._lines.setdefault(caller, deque())
-        if len(line) >= WAITING_MOST:
-            raise TenantOverloaded(f"{WAITING_MOST} lists of this caller wait already")
-        waiting = asyncio.get_running_loop().create_future()
-        line.append(waiting)
+    async def _wait(self, key: bytes, tenant: str) -> None:
+        loop = asyncio.get_running_loop()
+        turn: Turn = loop.create_future()
+        self._keys.setdefault(key, KeyLine()).add(tenant, turn)
+        patience = loop.call_later(BEGIN_S, _give_up, turn)
         try:
-            await waiting
+            await turn
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():  # its turn came in the same step
+            # Its turn came in the same step.
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._next()
             raise
+        finally:
+            patience.cancel()
 
     def _next(self) -> None:
-        while self._lines:
-            caller, line = next(iter(self._lines.items()))
-            del self._lines[caller]
-            waiting = line.popleft()
-            if line:
-                self._lines[caller] = line  # behind the others
-            if not waiting.done():
-                waiting.set_result(None)
+        for key in list(self._keys):
+            line = self._keys.pop(key)
+            turn = line.take()
+            if turn is not None:
+                self._keys[key] = line
+                turn.set_result(None)
                 return
         self._free += 1
+
+
+def _give_up(turn: Turn) -> None:
+    if not turn.done():
+        turn.set_exception(
+            Overloaded(f"this list would have waited for its turn for more than {BEGIN_S:.0f} s")
+        )

@@ -62,7 +62,9 @@ def codes(operation: Operation) -> list[str]:
     if operation.parameters or operation.handle is not None:
         found += EVERY_QUERY
     if operation.is_list:
-        found += ["bad_cursor", "tenant_overloaded"]
+        found.append("bad_cursor")
+    if operation.lists_rows:
+        found += ["overloaded", "tenant_overloaded"]
     if any(parameter.name in ("since", "until") for parameter in operation.query):
         found.append("bad_time")
     if any(parameter.name == "endpoint" for parameter in operation.query):

@@ -34,11 +34,6 @@ class ApiRequest(Struct):
     limit: int = LIMIT_DEFAULT
     after: bytes | None = None
 
-    @property
-    def line(self) -> bytes:
-        """Who takes turns with others: the key, and the tenant that the query names."""
-        return b"%b %b" % (self.caller, self.query.get("tenant", "").encode())
-
     def id(self, prefix: str, what: str) -> bytes:
         """The id in the path. One that cannot exist is not found, like one that does not."""
         raw = ids.try_parse(prefix, self.path["id"])
@@ -74,6 +69,7 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     answers     status to shape (None: no content); a list's shape is that of its members
     problems    codes this call can answer with, beside those that every call can
+    is_kept     the list is kept in memory, or counted: it waits for no turn among those that read rows of the ledger
     signed      its signature is the proof: the handler gets the body as bytes, and the headers
     handle      None: answered in front of the application (the ingest routes), documented here
     """
@@ -89,10 +85,16 @@ class Operation(Struct, frozen=True, kw_only=True):
     body_optional: bool = False
     query: tuple[Parameter, ...] = ()
     is_list: bool = False
+    is_kept: bool = False
     problems: tuple[str, ...] = ()
     needs_key: bool = True
     signed: bool = False
     detail: str = ""
+
+    @property
+    def lists_rows(self) -> bool:
+        """It waits for its turn: see `list_turns.py`."""
+        return self.is_list and not self.is_kept
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

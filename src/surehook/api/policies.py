@@ -55,7 +55,7 @@ def _preview(given: str | JsonObject) -> PreviewShape:
 OPERATIONS = (
     Operation(
         method="GET", path="/v1/policies", name="list_policies", handle=list_all, about="The named policies.",
-        answers={200: PolicyDocument}, is_list=True,
+        answers={200: PolicyDocument}, is_list=True, is_kept=True,
     ),
     Operation(
         method="GET", path="/v1/policies/{name}", name="get_policy", handle=get, about="One named policy.",

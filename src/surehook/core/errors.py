@@ -9,7 +9,7 @@
     │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
     │   └── NodeEvicted          this node was judged dead; forget everything and start as a new one
     ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
-    │   ├── TenantOverloaded    a tenant has filled its part of it; answered 429 with Retry-After, at once
+    │   ├── TenantOverloaded    a tenant or a key has filled its part of it; answered 429 with Retry-After, at once
     │   └── TooManyCalls        callers of the API have as many outgoing calls under way as they may; 429 as well
     └── SettingsError       a setting is unusable; the program does not start
 
@@ -95,7 +95,7 @@ class Overloaded(SurehookError):
 
 
 class TenantOverloaded(Overloaded):
-    """One tenant has filled its part of a waiting line; others may still join it."""
+    """One tenant, or one key, has filled its part of a waiting line; others may still join it."""
 
     code = "tenant_overloaded"
     status = 429
