@@ -82,6 +82,24 @@ def test_an_endpoints_own_certificate_and_authority_are_used(authority, version,
     assert (first.status, second.status, receiver.connections) == (200, 200, 1)
 
 
+@pytest.mark.parametrize("loop", RUNS)
+def test_a_wait_for_a_context_that_takes_too_long_is_our_doing(authority, loop):
+    """Whose context is made next is nothing that a receiver could help."""
+    receiver = Receiver(SCRIPT)
+
+    async def case():
+        async with receiver.running(ssl=asking(authority)):
+            wire = client()
+            await wire.shared.contexts._turns.turn("other")
+            url = f"https://127.0.0.1:{receiver.port}/"
+            answer = await post(wire, url, tls=shows(authority, ca=authority), connect_timeout_s=0.05)
+            await wire.close()
+            return answer
+
+    answer = RUNS[loop](case())
+    assert (answer.failure, receiver.connections) == ("no_resources", 0)
+
+
 def test_an_own_authority_takes_the_place_of_the_others(authority, stranger):
     receiver = Receiver(SCRIPT)
     trusted = {"tls": EndpointTls(ca=read(stranger.file))}
