@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
 from surehook.ports.wakeups import CONFIGURATION, WORK, parked, parked_endpoint
 from surehook.wakeups.postgres import CHANNEL, KINDS_MOST, PostgresWakeups
 from tests.servers import Postgres
+from tests.servers.proxy import CuttingProxy
 
 PATIENCE_S = 10.0
 
@@ -92,6 +94,21 @@ async def test_what_is_published_before_the_end_is_told(database: str) -> None:
             await two.listens(one)
             one.wakeups.publish(WORK[0])
         await two.hears(WORK[0])
+
+
+async def test_the_end_does_not_wait_for_a_server_that_is_frozen(database: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("surehook.wakeups.postgres.NOTIFY_S", 600.0)
+    parts = urlsplit(database)
+    assert parts.port is not None
+    with CuttingProxy(parts.port) as proxy:
+        async with Ear(database) as two:
+            one = Ear(urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{proxy.port}")))
+            await one.wakeups.start(one.heard.put_nowait)
+            await two.listens(one)
+            one.wakeups.publish(WORK[0])
+            proxy.freeze()
+            async with asyncio.timeout(PATIENCE_S):
+                await one.wakeups.close()
 
 
 async def test_a_lost_connection_comes_back_and_everything_may_have_been_missed(
