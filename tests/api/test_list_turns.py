@@ -101,8 +101,8 @@ async def test_the_line_of_a_key_is_bounded_however_many_tenants_it_names() -> N
     reader = Reader()
     await reader.ask(*[f"key:t{n}" for n in range(AT_ONCE + WAITING_MOST + 50)])
     refused = [call for call in reader.calls if call.done()]
-    assert len(refused) == 51 and all(isinstance(call.exception(), TenantOverloaded) for call in refused)
-    await reader.end(AT_ONCE + WAITING_MOST - 1)
+    assert len(refused) == 50 and all(isinstance(call.exception(), TenantOverloaded) for call in refused)
+    await reader.end(AT_ONCE + WAITING_MOST)
     assert await reader.is_free()
 
 
@@ -146,6 +146,20 @@ async def test_nobody_waits_for_ever_behind_lists_that_hang(monkeypatch: pytest.
     async with asyncio.timeout(10):
         await asyncio.wait(reader.calls[2:])
     assert [isinstance(call.exception(), Overloaded) for call in reader.calls[2:]] == [True, True]
+    await reader.end(2)
+    assert await reader.is_free()
+
+
+async def test_who_gave_up_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_turns, "BEGIN_S", 0.0)
+    reader = Reader()
+    await reader.ask("key", "key", *[f"key:t{n % 4}" for n in range(WAITING_MOST)])
+    async with asyncio.timeout(10):
+        await asyncio.wait(reader.calls[2:])
+    monkeypatch.undo()
+    await reader.ask("key:t0", "key:other")
+    await reader.end(2)
+    assert reader.waited == ["key:t0", "key:other"]
     await reader.end(2)
     assert await reader.is_free()
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import random
 
+import asyncpg
 import pytest
 
 from lab.health import LocalHealth
-from surehook.health.ledger import LedgerHealth
-from surehook.ports.health import BreakerUpdate
+from surehook.health import ledger
+from surehook.health.ledger import SWEEP_EVERY, LedgerHealth
+from surehook.ports.health import BUSY_MS, BreakerUpdate
 from tests.health.test_shared import NOW, A, B, closed, counted, opened, say
 
 KEYS = [f"https://e{n}.example:443/" for n in range(1_000)]
 
 
 @pytest.fixture
-async def health(database):
+async def health(database, monkeypatch):
+    monkeypatch.setattr(
+        ledger, "PATIENCE_S", 60.0
+    )  # who waits for each other is told so by the server, on a slow machine too
     store = LedgerHealth(database)
     await store.open()
     yield store
@@ -90,3 +95,35 @@ async def test_nodes_that_close_and_count_the_same_breakers_at_once_never_wait_f
             group.create_task(node(number))
     for store in nodes[1:]:
         await store.close()
+
+
+async def test_plans_are_made_for_their_values(health):
+    async with health._asked() as connection:
+        assert await connection.fetchval("show plan_cache_mode") == "force_custom_plan"
+
+
+async def test_a_sweep_waits_for_nobody_and_takes_what_is_free(health, database):
+    """Nodes hold rows of breakers and counts in one order: a sweep that waited for them in another would stop both."""
+    later = NOW + 2 * ledger.KEEP_MS
+    await say(
+        health,
+        updates=[opened(key=key) for key in KEYS[:3]],
+        counts=[counted(1, 1, key=KEYS[5])],
+        busy=[A, B],
+    )
+    other = await asyncpg.connect(database)
+    async with other.transaction():
+        await other.execute("select 1 from health_breaker where key = $1 for update", KEYS[0])
+        await other.execute("select 1 from health_busy where endpoint = $1 for update", A)
+        async with asyncio.timeout(20):
+            for _ in range(SWEEP_EVERY):
+                await say(health, now=later)
+        assert [row["key"] for row in await other.fetch("select key from health_breaker")] == [KEYS[0]]
+        assert [row["endpoint"] for row in await other.fetch("select endpoint from health_busy")] == [A]
+        assert await other.fetchval("select count(*) from health_count") == 0
+    async with asyncio.timeout(20):
+        for _ in range(SWEEP_EVERY):
+            await say(health, now=later + BUSY_MS)
+    for table in ("health_breaker", "health_busy"):
+        assert await other.fetchval(f"select count(*) from {table}") == 0
+    await other.close()

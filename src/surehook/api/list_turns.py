@@ -31,11 +31,21 @@ class KeyLine:
 
     def add(self, tenant: str, turn: Turn) -> None:
         """Raises TenantOverloaded."""
-        line = self._tenants.get(tenant, ())
-        if len(line) >= 3 * (WAITING_MOST - 1 - self._count):
-            raise TenantOverloaded("too many lists of this key, or of this tenant, wait already")
+        if self._is_full_for(tenant):
+            self._forget_given_up()
+            if self._is_full_for(tenant):
+                raise TenantOverloaded("too many lists of this key, or of this tenant, wait already")
         self._tenants.setdefault(tenant, deque()).append(turn)
         self._count += 1
+
+    def _is_full_for(self, tenant: str) -> bool:
+        return len(self._tenants.get(tenant, ())) >= 3 * (WAITING_MOST - self._count)
+
+    def _forget_given_up(self) -> None:
+        self._tenants = {
+            tenant: deque(turn for turn in line if not turn.done()) for tenant, line in self._tenants.items()
+        }
+        self._count = sum(len(line) for line in self._tenants.values())
 
     def take(self) -> Turn | None:
         """Take out who is next, and put the tenant behind the others; None if nobody is left."""

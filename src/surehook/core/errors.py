@@ -8,8 +8,8 @@
     │   │   ├── LedgerBroken    a commit failed in a way that makes the handle untrustworthy; stop
     │   │   └── CommitUnknown   the connection was lost during COMMIT: it may be on disk all the same
     │   └── NodeEvicted          this node was judged dead; forget everything and start as a new one
-    ├── Overloaded          a bounded line is full; answered 503 with Retry-After, at once
-    │   ├── TenantOverloaded    a tenant or a key has filled its part of it; answered 429 with Retry-After, at once
+    ├── Overloaded          a bounded line is full, or too slow; answered 503 with Retry-After
+    │   ├── TenantOverloaded    a tenant or a key has filled its part of it; answered 429 with Retry-After
     │   └── TooManyCalls        callers of the API have as many outgoing calls under way as they may; 429 as well
     └── SettingsError       a setting is unusable; the program does not start
 

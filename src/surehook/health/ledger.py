@@ -76,7 +76,7 @@ class LedgerHealth:
                 places = _columns(asked) or [[], []]
                 rows = await connection.fetch(_query("views"), *places, since, VIEWS_MAX)
                 sharers = await self._share(connection, busy, node, now)
-                await self._sweep(connection, now)
+            await self._sweep(connection, now)
         views = {(row["tenant"], row["key"]): _view(row, counts) for row in rows}
         newest = max((view.generation for view in views.values()), default=0)
         for place in asked - views.keys():
@@ -94,8 +94,9 @@ class LedgerHealth:
     async def _sweep(self, connection: Connection, now: int) -> None:
         self._exchanges += 1
         if self._exchanges % SWEEP_EVERY == 1:
-            await connection.execute("delete from health_count where until <= $1", now)
-            await connection.execute("delete from health_breaker where generation <= $1", now - KEEP_MS)
+            await connection.execute(_query("sweep_counts"), now)
+            await connection.execute(_query("sweep_breakers"), now - KEEP_MS)
+            await connection.execute(_query("sweep_busy"), now)
 
     @staticmethod
     async def _hasten(
@@ -162,7 +163,6 @@ class LedgerHealth:
         if not busy:
             return {}
         await connection.execute(_query("busy"), sorted(busy), node, now + BUSY_MS)
-        await connection.execute("delete from health_busy where until <= $1", now)
         rows = await connection.fetch(
             "select endpoint, count(*) as nodes from health_busy where endpoint = any($1) and until > $2 and until <= $3"
             " group by 1",

@@ -103,7 +103,7 @@ class Health(Protocol):
         """Report and learn. After HealthAway any part may have been done: updates may be told again, counts may not.
 
         `updates` are applied before counts are added and views are read. Of one breaker there are one decision (told anew or
-        `again`) and one hastening at most, applied in this order:
+        `again`) and one hastening at most, in whichever order:
 
         1. Opening takes effect if the breaker is closed, or half-open with this node's probe, or open for another reason.
            Otherwise it only raises the generation above the one that was told.
