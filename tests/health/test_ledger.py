@@ -19,9 +19,8 @@ KEYS = [f"https://e{n}.example:443/" for n in range(1_000)]
 
 @pytest.fixture
 async def health(database, monkeypatch):
-    monkeypatch.setattr(
-        ledger, "PATIENCE_S", 60.0
-    )  # who waits for each other is told so by the server, on a slow machine too
+    # Nodes that wait for each other are told so by the server, however slow the machine is.
+    monkeypatch.setattr(ledger, "PATIENCE_S", 60.0)
     store = LedgerHealth(database)
     await store.open()
     yield store
