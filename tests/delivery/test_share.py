@@ -316,6 +316,32 @@ def test_a_closing_that_the_store_has_forgotten_is_not_undone_by_who_had_not_hea
     in_town(story, health=store, **THREE)
 
 
+def test_who_has_not_heard_of_a_closing_that_the_store_has_forgotten_hears_it_from_the_ledger() -> None:
+    """It told the store of the opening for ever, which nobody else saw, and parked what came to it: no probe was to come, since
+    for all the others the breaker was closed."""
+    store = Store()
+
+    async def story(town: Town) -> None:
+        await open_together(town)
+        stood = await town.ledger.breakers()
+        town.receivers.scripts[A] = answers(200)
+        await publish_everywhere(town, 1)
+        await town.wait(40)
+        assert breakers(town) == ["closed"] * 3
+        store.inner.flush()
+        town.engines["three"].breaker_changes.restore(stood)
+        assert breakers(town) == ["closed", "closed", "open"]
+        await town.wait(25)
+        assert breakers(town) == ["closed"] * 3
+        word = await store.inner.exchange(
+            node=b"x", counted=(), updates=(), busy=(), since=0, now=town.clock.now()
+        )
+        assert [view.state for view in word.views] == ["closed"]
+        assert await town.ledger.breakers() == []
+
+    in_town(story, health=store, **THREE)
+
+
 def test_while_the_store_is_away_openings_and_closings_are_heard_from_the_ledger() -> None:
     store = Store()
 

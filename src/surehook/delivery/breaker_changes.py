@@ -18,7 +18,7 @@ from surehook.core.breaker import Change
 from surehook.core.model import BreakerRow
 from surehook.delivery.directory import Directory
 from surehook.delivery.endpoint_state import Place, UrlBreaker
-from surehook.delivery.health_reports import HealthReports
+from surehook.delivery.health_reports import HealthReports, of_row
 from surehook.delivery.parking import Parking
 from surehook.delivery.peers import Peers
 from surehook.delivery.record import Record
@@ -111,11 +111,18 @@ class BreakerChanges:
             self.hear(_view(row))
 
     async def amend(self) -> None:
-        """Write what the ledger has not been told of between two looks. Who decided it has died after the others took it as
-        theirs, and before it was written; each of them leaves that to the one who decided."""
-        rows = {(row.tenant, row.key): row for row in await self._ledger.breakers()}
-        behind = {breaker.place: 0 for breaker in self._breakers.unclosed if breaker.place not in rows}
-        for place, row in rows.items():
+        """Write what the ledger has not been told of between two looks, and tell the others what they have forgotten.
+
+        Who decided a change has died after the others took it as theirs, and before it was written; each of them leaves that to
+        the one who decided. And what they share may have been lost before this node heard of a closing: all of them but this
+        one know of it, and nobody sees that it tells of the opening for ever, since that is no change of late.
+        """
+        rows = await self._ledger.breakers([breaker.place for breaker in self._breakers.unclosed])
+        for row in rows:
+            self._remind(row)
+        unclosed = {(row.tenant, row.key): row for row in rows if row.state != "closed"}
+        behind = {breaker.place: 0 for breaker in self._breakers.unclosed if breaker.place not in unclosed}
+        for place, row in unclosed.items():
             breaker = self._breakers.get(place)
             if breaker is not None and breaker.is_closed and row.generation < breaker.generation:
                 behind[place] = row.generation
@@ -123,6 +130,12 @@ class BreakerChanges:
             if self._behind.get(place) == generation:
                 self._record.breaker_stands(self._breakers[place])
         self._behind = behind
+
+    def _remind(self, row: BreakerRow) -> None:
+        """Tell the others what the ledger knows and this node does not. Their answer is heard here like any of theirs."""
+        breaker = self._breakers.get((row.tenant, row.key))
+        if breaker is not None and breaker.generation < row.generation and self._reports is not None:
+            self._reports.know_better(of_row(row))
 
     # -- by the configuration -----------------------------------------------------------------------------
 

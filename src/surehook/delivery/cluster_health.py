@@ -175,7 +175,7 @@ class ClusterHealth:
             if breaker is None:
                 continue
             if 0 < view.generation < breaker.generation:
-                self._reports.know_better(breaker)
+                self._reports.know_better(turn_of(breaker, again=True))
             if view.calls is None or view.failures is None:
                 continue
             if breaker.learn(view.calls, view.failures, now, failed=place in failing) is not None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from surehook.core.breaker import Change
+from surehook.core.model import BreakerRow
 from surehook.delivery.breakers import Breakers
 from surehook.delivery.endpoint_state import Place, UrlBreaker
 from surehook.ports.health import BreakerUpdate
@@ -28,12 +29,12 @@ class Reports(Struct):
     """News that goes out with one exchange."""
 
     turned: dict[Place, Decided]
-    newer: dict[Place, UrlBreaker]
+    newer: dict[Place, BreakerUpdate]
     hastened: dict[Place, BreakerUpdate]
 
     def turns(self) -> list[BreakerUpdate]:
         turns = [turn_of(breaker) for breaker, _, _ in self.turned.values()]
-        turns += [turn_of(one, again=True) for place, one in self.newer.items() if place not in self.turned]
+        turns += [one for place, one in self.newer.items() if place not in self.turned]
         return [*turns, *self.hastened.values()]
 
 
@@ -43,7 +44,7 @@ class HealthReports:
     def __init__(self) -> None:
         self._turned: dict[Place, Decided] = {}  # not known to the others yet
         self._untold: dict[Place, Decided] = {}  # … and not in the ledger either
-        self._newer: dict[Place, UrlBreaker] = {}  # of which we know better than the store
+        self._newer: dict[Place, BreakerUpdate] = {}  # of which we know better than the store
         self._hastened: dict[Place, BreakerUpdate] = {}  # to be probed sooner, which nobody else knows yet
         self.wake = asyncio.Event()
         self.is_away = False  # the others cannot be asked
@@ -87,9 +88,9 @@ class HealthReports:
         """Tell whether it changed here, and the others have not been told."""
         return place in self._turned
 
-    def know_better(self, breaker: UrlBreaker) -> None:
-        """The store knows something older of it."""
-        self._newer[breaker.place] = breaker
+    def know_better(self, newer: BreakerUpdate) -> None:
+        """The store knows something older."""
+        self._newer[newer.tenant, newer.key] = newer
 
     def take_untold(self, place: Place) -> Decided | None:
         """Take out the change of this one that the ledger has not been told of."""
@@ -116,7 +117,7 @@ class HealthReports:
         self._turned = {
             place: decided for place, decided in self._turned.items() if breakers.get(place) is decided[0]
         }
-        self._newer = {place: one for place, one in self._newer.items() if breakers.get(place) is one}
+        self._newer = {place: one for place, one in self._newer.items() if breakers.get(place) is not None}
         self._hastened = {
             place: turn for place, turn in self._hastened.items() if breakers.get(place) is not None
         }
@@ -139,3 +140,11 @@ def turn_of(breaker: UrlBreaker, *, again: bool = False, hastened: bool = False)
         again=again,
         hastened=hastened,
     )
+
+
+def of_row(row: BreakerRow) -> BreakerUpdate:
+    """The state that the ledger says, to be told again."""
+    return BreakerUpdate(
+        tenant=row.tenant, key=row.key, state="closed" if row.state == "closed" else "open", reason=row.reason or None,
+        opened_at=row.opened_at, probe_at=row.probe_at, generation=row.generation, again=True,
+    )  # fmt: skip
