@@ -53,6 +53,7 @@ class At(SystemClock):
     """The clock of the day on which the rows end."""
 
     def __init__(self, now: int) -> None:
+        super().__init__()
         self._ahead = now - SystemClock().now()
 
     def now(self) -> int:
