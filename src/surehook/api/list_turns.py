@@ -82,19 +82,23 @@ class ListTurns:
             self._next()
 
     async def _wait(self, key: bytes, tenant: str) -> None:
-        loop = asyncio.get_running_loop()
-        turn: Turn = loop.create_future()
+        turn: Turn = asyncio.get_running_loop().create_future()
         self._keys.setdefault(key, KeyLine()).add(tenant, turn)
-        patience = loop.call_later(BEGIN_S, _give_up, turn)
         try:
-            await turn
+            async with asyncio.timeout(BEGIN_S):
+                await turn
+        except TimeoutError:
+            self._give_on(turn)
+            detail = f"this list would have waited for its turn for more than {BEGIN_S:.0f} s"
+            raise Overloaded(detail) from None
         except asyncio.CancelledError:
-            # Its turn came in the same step.
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._next()
+            self._give_on(turn)
             raise
-        finally:
-            patience.cancel()
+
+    def _give_on(self, turn: Turn) -> None:
+        """Who waited has gone: if its turn came in the same step, it is the next one's."""
+        if not turn.cancelled():
+            self._next()
 
     def _next(self) -> None:
         for key in list(self._keys):
@@ -105,10 +109,3 @@ class ListTurns:
                 turn.set_result(None)
                 return
         self._free += 1
-
-
-def _give_up(turn: Turn) -> None:
-    if not turn.done():
-        turn.set_exception(
-            Overloaded(f"this list would have waited for its turn for more than {BEGIN_S:.0f} s")
-        )

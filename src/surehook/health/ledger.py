@@ -72,7 +72,7 @@ class LedgerHealth:
                     await self._hasten(connection, hastened, hastened.keys() & decided, now)
             async with connection.transaction():
                 counts = await self._count(connection, counted, now)
-                asked = {*counts, *((update.tenant, update.key) for update in updates)}
+                asked = {*counts, *decided, *hastened}
                 places = _columns(asked) or [[], []]
                 rows = await connection.fetch(_query("views"), *places, since, VIEWS_MAX)
                 sharers = await self._share(connection, busy, node, now)
@@ -94,9 +94,7 @@ class LedgerHealth:
     async def _sweep(self, connection: Connection, now: int) -> None:
         self._exchanges += 1
         if self._exchanges % SWEEP_EVERY == 1:
-            await connection.execute(_query("sweep_counts"), now)
-            await connection.execute(_query("sweep_breakers"), now - KEEP_MS)
-            await connection.execute(_query("sweep_busy"), now)
+            await connection.execute(_query("sweep"), now, now - KEEP_MS)
 
     @staticmethod
     async def _hasten(
@@ -112,8 +110,6 @@ class LedgerHealth:
     async def _update(
         connection: Connection, decided: Mapping[Place, BreakerUpdate], node: bytes, now: int
     ) -> None:
-        if not decided:
-            return
         columns = _columns(
             (*place, one.state, one.reason, one.opened_at, one.probe_at, one.generation, one.again)
             for place, one in decided.items()

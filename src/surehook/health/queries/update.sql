@@ -12,7 +12,7 @@ on conflict (tenant, key) do update set
   state = excluded.state, reason = excluded.reason, opened_at = excluded.opened_at, probe_at = excluded.probe_at,
   generation = greatest(excluded.generation, known.generation + 1), prober = null,
   author = case when excluded.state = 'closed' and known.state = 'closed' then known.author else excluded.author end
-where case excluded.probe_until when 1 then known.generation < excluded.generation else true end
+where (excluded.probe_until = 0 or known.generation < excluded.generation)
   and (excluded.state = 'closed' or known.state = 'closed' or known.reason is distinct from excluded.reason
     or (excluded.probe_until = 0 and known.prober = excluded.author))
 returning tenant, key, state

@@ -1,3 +1,0 @@
--- Parameter: what is no newer is forgotten. What another node holds now is left to the next sweep, so that nobody waits.
-delete from health_breaker
-where ctid = any (array(select ctid from health_breaker where generation <= $1 for update skip locked))
