@@ -335,6 +335,22 @@ async def test_a_look_at_what_is_fresh_leaves_what_lies_behind(desk: Desk) -> No
     assert [row.id for row in await desk.ledger.claim_others(0, **asked)] == [old.id]
 
 
+@pytest.mark.parametrize("fresh", [True, False])
+async def test_what_has_just_fallen_due_is_found_behind_more_rows_than_one_look_reads(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, fresh: bool
+) -> None:
+    """Fifty thousand rows a second are more than a look reads, and the row that a hint tells of is the last one."""
+    monkeypatch.setattr(sqlite_others, "LOOK_ROWS", 7)
+    monkeypatch.setattr(postgres_others, "LOOK_ROWS", 7)
+    full, other = await desk.new_endpoint(), await desk.new_endpoint()
+    for number in range(60):
+        await desk.publish_one(full, due_at=NOW - 900 + number * 15)
+    asked: Any = {"node": desk.node, "limit": ALL, "due_by": NOW, "now": NOW, "skip": Skip(endpoints=(full,))}
+    await desk.ledger.claim(0, node=desk.node, limit=ALL, due_by=NOW - 1_000, now=NOW - 1_000)
+    hinted = await desk.publish_one(other, due_at=NOW)
+    assert [row.id for row in await desk.ledger.claim_others(0, fresh=fresh, **asked)] == [hinted.id]
+
+
 async def another_tenant(desk: Desk) -> str:
     await desk.ledger.add_tenant(desk.make.tenant("another"))
     return "another"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from surehook.core.model import FIRST, RETRY
-from surehook.ledgers.passes import FRESH_MS, NEAR_MS, DueRange, Key, Next, Passes
+from surehook.ledgers.passes import FRESH_LOOKS, FRESH_MS, NEAR_MS, DueRange, Key, Next, Passes
 
 from .making import NOW
 
@@ -35,6 +36,27 @@ def test_calls_that_follow_each_other_leave_no_gap() -> None:
     for now in (NOW + 90, NOW + 700, NOW + 700 + NEAR_MS):
         before = passes._lanes[FIRST].upto[0]
         assert looks(passes, now=now)[0] == (before, now + 500)
+
+
+def test_a_cut_look_is_followed_by_looks_at_what_is_fresh_and_then_at_what_it_left() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    cut = (NOW - FRESH_MS + 1, b"a")
+    spans = looks(passes, now=NOW + 900, last=cut)
+    just = NOW + 900 - FRESH_MS
+    assert spans == [(NOW - FRESH_MS, NOW + 1_400), (just, NOW + 1_400), (cut[0], just)]
+    assert not passes.is_behind(FIRST, now=NOW + 900) and passes.seen(FIRST) == just
+
+
+def test_looks_at_what_is_fresh_follow_each_other_up_to_a_bound() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    begins = []
+    for part in islice(passes.parts(FIRST, due_by=NOW + 500, now=NOW, looks=3, fresh=True), 100):
+        begins.append(part.begin[0])
+        part.reached((part.begin[0] + 10, b"a"))
+    assert begins == [NOW - FRESH_MS + 10 * number for number in range(FRESH_LOOKS)]
+    assert passes.seen(FIRST) == NOW - FRESH_MS
 
 
 def test_what_fell_due_while_nobody_looked_is_looked_at_with_many_looks_until_the_call_has_caught_up() -> (
