@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from surehook.core.model import FIRST, RETRY
-from surehook.ledgers.passes import FRESH_LOOKS, FRESH_MS, NEAR_MS, DueRange, Key, Next, Passes
+from surehook.ledgers.passes import FRESH_LOOKS, FRESH_MS, NEAR_MS, OWED_MS, DueRange, Key, Next, Passes
 
 from .making import NOW
 
@@ -57,6 +57,46 @@ def test_looks_at_what_is_fresh_follow_each_other_up_to_a_bound() -> None:
         part.reached((part.begin[0] + 10, b"a"))
     assert begins == [NOW - FRESH_MS + 10 * number for number in range(FRESH_LOOKS)]
     assert passes.seen(FIRST) == NOW - FRESH_MS
+
+
+def found_by(passes: Passes, *, now: int, rows: list[int]) -> int | None:
+    """The first of these due times that a call finds, with looks that reach everything."""
+    for part in passes.parts(FIRST, due_by=now, now=now, looks=4):
+        for row in rows:
+            if part.begin[0] < row <= part.end:
+                return row
+        part.reached(None)
+    return None
+
+
+def test_what_lies_before_is_found_though_others_come_all_the_time() -> None:
+    passes = Passes()
+    assert found_by(passes, now=NOW, rows=[LONG_AGO, NOW - 1]) == NOW - 1
+    for now in range(NOW + 10, NOW + OWED_MS, 10):
+        passes._lanes[FIRST].before = NOW  # as though it had just been looked at
+        assert found_by(passes, now=now, rows=[LONG_AGO, now - 1]) == now - 1
+    assert found_by(passes, now=NOW + OWED_MS, rows=[LONG_AGO, NOW + 49]) == LONG_AGO
+    assert found_by(passes, now=NOW + 2 * OWED_MS, rows=[LONG_AGO, NOW + 99]) == NOW + 99  # by turns
+
+
+def test_the_pass_goes_on_though_others_come_all_the_time() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    later = NOW + 3_000
+    assert found_by(passes, now=later, rows=[LONG_AGO, later - 1]) == later - 1
+    again = later + OWED_MS
+    assert found_by(passes, now=again, rows=[LONG_AGO, again - 1]) == LONG_AGO
+
+
+def test_what_becomes_ready_between_two_looks_of_a_call_is_looked_at_next() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    parts = passes.parts(FIRST, due_by=NOW + 90, now=NOW + 90, looks=1)
+    next(parts).reached((NOW + 1, b"a"))
+    second = next(parts)
+    passes.lower(LONG_AGO)
+    second.reached(None)
+    assert next(parts).begin == (LONG_AGO - 1, b"")
 
 
 def test_what_fell_due_while_nobody_looked_is_looked_at_with_many_looks_until_the_call_has_caught_up() -> (

@@ -1,7 +1,7 @@
 """Claims that skip some endpoints and tenants, however many of their rows are due first.
 
-The statement reads a bounded number of index entries (`LOOK_ROWS`), so a call takes milliseconds beside a backlog of
-millions. `Passes` chooses which.
+The statement reads a bounded number of index entries (`LOOK_ROWS`), so it takes milliseconds beside a backlog of millions.
+`Passes` chooses which, and how many statements a call has.
 """
 
 from __future__ import annotations

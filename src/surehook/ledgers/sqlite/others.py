@@ -1,7 +1,8 @@
 """Claims that skip some endpoints and tenants, however many of their rows are due first.
 
 Each look reads a bounded number of rows (`LOOK_ROWS`), since the one writer does nothing else meanwhile; `Passes` chooses
-which. Only one process has the file, so whatever makes rows ready out of order reports it here, on the writer's thread.
+which. A transaction has one look, and a dozen where more rows have just fallen due than it reads. Only one process has the
+file, so whatever makes rows ready out of order reports it here, on the writer's thread.
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ class SqliteOthers:
                 if goes_on
                 else self._passes.parts(lane, due_by=due_by, now=now, looks=1, fresh=fresh)
             )
+            endpoints = json.encode([endpoint.hex().upper() for endpoint in skip.endpoints]).decode()
+            passed_over = (json.encode(skip.tenants).decode(), endpoints)
             for part in parts:
-                chosen = _look(session, lane, part, limit=limit, skip=skip)
+                chosen = _look(session, lane, part, limit=limit, passed_over=passed_over)
                 # Rows that were found do not wait for another look.
                 if chosen:
                     ids = up_to(session, [id for _, id in chosen], size)
@@ -95,12 +98,12 @@ class SqliteOthers:
         return lower
 
 
-def _look(session: SqliteSession, lane: Lane, part: DueRange, *, limit: int, skip: Skip) -> list[Key]:
-    """Read up to `limit` rows of a part."""
-    endpoints = json.encode([endpoint.hex().upper() for endpoint in skip.endpoints]).decode()
-    tenants = json.encode(skip.tenants).decode()
+def _look(
+    session: SqliteSession, lane: Lane, part: DueRange, *, limit: int, passed_over: tuple[str, str]
+) -> list[Key]:
+    """Read up to `limit` rows of a part, but none of the tenants and endpoints that are `passed_over` (JSON)."""
     stretch = (lane, *part.begin, part.end)
-    asked = (*stretch, LOOK_ROWS - 1, *stretch, LOOK_ROWS, tenants, endpoints, limit)
+    asked = (*stretch, LOOK_ROWS - 1, *stretch, LOOK_ROWS, *passed_over, limit)
     last, found = decode(session.value(query("others"), asked))
     rows = sorted([_key(row) for row in found])
     if len(rows) == limit:
