@@ -108,19 +108,22 @@ class Passes:
         looks  the most parts of rows that fell due unseen
         fresh  look only at rows that have just fallen due
         """
-        passing = self._lanes[lane]
         if fresh:
-            yield from self._fresh(passing, due_by=due_by, now=now)
+            yield from self._fresh(lane, due_by=due_by, now=now)
             return
-        if passing.owes and not 0 <= now - passing.before < OWED_MS:
+        passing = self._lanes[lane]
+        pays = passing.owes and not 0 <= now - passing.before < OWED_MS
+        if pays:
             passing.owes = False  # where this finds something, what is fresh goes first in the next call
             yield from self._before(lane, now=now, looks=max(1, looks // OWED_PART))
         passing.owes = True
-        yield from self._fresh(passing, due_by=due_by, now=now)
+        yield from self._fresh(lane, due_by=due_by, now=now)
         passing.owes = False
-        yield from self._before(lane, now=now, looks=looks)
+        if not pays:
+            yield from self._before(lane, now=now, looks=looks)
 
-    def _fresh(self, passing: Passing, *, due_by: int, now: int) -> Iterator[DueRange]:
+    def _fresh(self, lane: Lane, *, due_by: int, now: int) -> Iterator[DueRange]:
+        passing = self._lanes[lane]
         just: Key = (now - FRESH_MS, b"")
         is_near = passing.upto[0] >= just[0] - NEAR_MS
         part = (

@@ -1,7 +1,7 @@
 """Claims that skip some endpoints and tenants, however many of their rows are due first.
 
 Each look reads a bounded number of rows (`LOOK_ROWS`), since the one writer does nothing else meanwhile; `Passes` chooses
-which. A transaction has one look, and a dozen where more rows have just fallen due than it reads. Only one process has the
+which. A transaction has one look, and up to ten where more rows have just fallen due than it reads. Only one process has the
 file, so whatever makes rows ready out of order reports it here, on the writer's thread.
 """
 
