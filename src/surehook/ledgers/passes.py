@@ -7,8 +7,8 @@
 3. A call that has caught up and found nothing looks at a piece of everything before, and the next call at the next piece,
    over and over: a safety net for rows that nobody has noted.
 
-A call ends with the look that finds something. Where that was in what is fresh, the next one begins with a few looks at what
-lies before, so that rows there do not wait for as long as others come.
+A call ends with the look that finds something. Where that was in what is fresh, the next one after `OWED_MS` begins with a few
+looks at what lies before, and a piece of the pass, so that rows there do not wait for as long as others come.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ NEAR_MS = 1_000
 # The most looks of one call at rows that have just fallen due, of which the first may have begun before them. All eight are
 # 40,000 rows on PostgreSQL and 32,000 on SQLite.
 FRESH_LOOKS = 8
-# Between two calls that look at what lies before although others come, and the part of their looks that goes first.
+# Between two calls that look at what lies before although others come; they have a fourth of a call's looks for that, at
+# least one.
 OWED_MS = 50
 OWED_PART = 4
 # From the beginning of one pass to the next.
@@ -44,7 +45,7 @@ class Passing:
     lowered  the lowest position that became ready since the last look began, which may have passed it
     at       the position of the pass through everything; None: it is over
     began    the time at which that pass began (Unix milliseconds)
-    owes     the last call ended before it had looked at what lies before
+    owes     the last call ended in what is fresh: it found something there, or failed
     before   the time at which a call last did that (Unix milliseconds)
     """
 
