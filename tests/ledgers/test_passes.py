@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from itertools import islice
 
 from surehook.core.model import FIRST, RETRY
-from surehook.ledgers.passes import FRESH_LOOKS, FRESH_MS, NEAR_MS, OWED_MS, DueRange, Key, Next, Passes
+from surehook.ledgers.passes import (
+    COMMIT_MS,
+    FRESH_LOOKS,
+    FRESH_MS,
+    NEAR_MS,
+    OWED_LOOKS,
+    OWED_MS,
+    WHOLE_MS,
+    DueRange,
+    Key,
+    Passes,
+)
 
 from .making import NOW
 
@@ -72,11 +83,82 @@ def found_by(passes: Passes, *, now: int, rows: list[int]) -> int | None:
 def test_what_lies_before_is_found_though_others_come_all_the_time() -> None:
     passes = Passes()
     assert found_by(passes, now=NOW, rows=[LONG_AGO, NOW - 1]) == NOW - 1
-    for now in range(NOW + 10, NOW + OWED_MS, 10):
-        passes._lanes[FIRST].before = NOW  # as though it had just been looked at
+    assert found_by(passes, now=NOW + 10, rows=[LONG_AGO, NOW + 9]) == LONG_AGO
+    for now in range(NOW + 20, NOW + 100, 20):  # by turns, as long as something is found
         assert found_by(passes, now=now, rows=[LONG_AGO, now - 1]) == now - 1
-    assert found_by(passes, now=NOW + OWED_MS, rows=[LONG_AGO, NOW + 49]) == LONG_AGO
-    assert found_by(passes, now=NOW + 2 * OWED_MS, rows=[LONG_AGO, NOW + 99]) == NOW + 99  # by turns
+        assert found_by(passes, now=now + 10, rows=[LONG_AGO, now + 9]) == LONG_AGO
+
+
+def test_where_nothing_was_before_it_is_left_alone_for_a_while() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    assert found_by(passes, now=NOW + 10, rows=[NOW + 9]) == NOW + 9
+    for now in range(NOW + 20, NOW + OWED_MS, 10):
+        assert found_by(passes, now=now, rows=[now - 1, NOW - FRESH_MS]) == now - 1
+    begins = [
+        part.begin[0] for part in islice(passes.parts(FIRST, due_by=NOW + 50, now=NOW + 50, looks=1), 1)
+    ]
+    assert begins == [NOW - FRESH_MS]
+
+
+def test_a_call_that_owes_what_lies_before_a_look_has_several_at_it() -> None:
+    passes = Passes()
+    assert found_by(passes, now=NOW, rows=[NOW - 1]) == NOW - 1
+    begins = []
+    for number, part in enumerate(passes.parts(FIRST, due_by=NOW + 70, now=NOW + 70, looks=1)):
+        begins.append(part.begin[0])
+        part.reached((LONG_AGO + number, b"a") if part.end < NOW + 70 else None)
+    assert begins[1:] == [*range(LONG_AGO, LONG_AGO + OWED_LOOKS - 1), NOW + 70 - FRESH_MS]
+
+
+def fresh_begins(passes: Passes, *, now: int, last: int | None) -> list[int]:
+    """Where the looks of a call for what is fresh begin; each ends a millisecond further, as far as `last`."""
+    begins = []
+    for part in passes.parts(FIRST, due_by=now + 500, now=now, looks=1, fresh=True):
+        begins.append(part.begin[0])
+        part.reached(None if last is None or part.begin[0] >= last else (part.begin[0] + 1, b"a"))
+    return begins
+
+
+def test_calls_soon_after_a_cut_look_go_on_near_its_end_and_read_all_again_after_a_while() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    just = NOW - FRESH_MS
+    assert fresh_begins(passes, now=NOW, last=just + 2) == [just, just + 1, just + 2]
+    for now in range(NOW + 20, NOW + WHOLE_MS, 20):
+        assert fresh_begins(passes, now=now, last=None) == [now - 20 - COMMIT_MS]
+    assert fresh_begins(passes, now=NOW + WHOLE_MS, last=None) == [just]
+    assert fresh_begins(passes, now=NOW + WHOLE_MS + 20, last=None) == [just + WHOLE_MS]  # no look was cut
+
+
+def test_all_that_is_fresh_is_read_again_though_each_call_has_looks_cut() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    for now in range(NOW, NOW + WHOLE_MS, 50):
+        fresh_begins(passes, now=now, last=now)
+    assert fresh_begins(passes, now=NOW + WHOLE_MS, last=None) == [NOW - FRESH_MS]
+
+
+def test_calls_soon_after_a_cut_look_go_back_to_what_has_become_ready() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    fresh_begins(passes, now=NOW, last=NOW - FRESH_MS + 1)
+    passes.lower(NOW - 200)
+    assert fresh_begins(passes, now=NOW + 20, last=None) == [NOW - 201]
+    part = next(passes.parts(FIRST, due_by=NOW + 40, now=NOW + 40, looks=1, fresh=True))
+    passes.lower(NOW - 300)
+    part.reached(None)
+    assert fresh_begins(passes, now=NOW + 60, last=None) == [NOW - 301]
+    passes.lower(LONG_AGO)
+    assert fresh_begins(passes, now=NOW + 80, last=None) == [NOW + 80 - FRESH_MS]
+
+
+def test_a_bound_that_ends_a_call_for_what_is_fresh_is_where_the_next_goes_on() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    begins = fresh_begins(passes, now=NOW, last=NOW)
+    assert len(begins) == FRESH_LOOKS
+    assert fresh_begins(passes, now=NOW + 1, last=None) == [begins[-1] + 1]
 
 
 def test_the_pass_goes_on_though_others_come_all_the_time() -> None:
@@ -159,9 +241,25 @@ def test_what_becomes_ready_behind_a_look_that_is_under_way_is_looked_at_next() 
         assert not passes.is_behind(FIRST, now=now)
 
 
+def test_what_becomes_ready_within_a_look_that_is_under_way_is_looked_at_next() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    begun = list(looks_under_way(passes, now=NOW + 60_000))
+    passes.lower(NOW + 30_000)
+    begun[-1].reached(None)
+    assert passes.seen(FIRST) == NOW + 29_999
+
+
+def test_a_clock_that_goes_back_takes_the_place_with_it() -> None:
+    passes = Passes()
+    looks(passes, now=NOW)
+    looks(passes, now=LONG_AGO)
+    assert passes.seen(FIRST) == LONG_AGO - FRESH_MS
+
+
 def looks_under_way(passes: Passes, *, now: int) -> Iterator[DueRange]:
     """The parts of a call up to the first that follows on all that was looked at: it has not ended."""
     for part in passes.parts(FIRST, due_by=now, now=now, looks=1):
         yield part
-        if isinstance(part, Next):
+        if part.begin <= passes._lanes[FIRST].upto:
             return

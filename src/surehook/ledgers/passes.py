@@ -1,14 +1,16 @@
 """The rows to look at for claims that skip some endpoints and tenants, so that each look is bounded.
 
 1. Rows that have just fallen due are last in the order: calls begin there, where the last one ended. A look that is cut,
-   since so many have fallen due, is followed by a few others: what a hint tells of is the last row of all.
+   since so many have fallen due, is followed by a few others: what a hint tells of is the last row of all. Calls that come
+   soon after that go on near its end, rather than read all of what is fresh each time.
 2. Rows that fell due unseen (the ledger was away, a process started, a look was cut) lie before that: a call goes on from
    there, with many looks, until it has caught up.
 3. A call that has caught up and found nothing looks at a piece of everything before, and the next call at the next piece,
    over and over: a safety net for rows that nobody has noted.
 
 A call ends with the look that finds something. Where that was in what is fresh, the next one after `OWED_MS` begins with a few
-looks at what lies before, and a piece of the pass, so that rows there do not wait for as long as others come.
+looks at what lies before, and a piece of the pass, so that rows there do not wait for as long as others come. Where those find
+something they are due again at once, every other call, until nothing is left there.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ NEAR_MS = 1_000
 # The most looks of one call at rows that have just fallen due, of which the first may have begun before them. All eight are
 # 40,000 rows on PostgreSQL and 32,000 on SQLite.
 FRESH_LOOKS = 8
-# Between two calls that look at what lies before although others come; they have a fourth of a call's looks for that, at
-# least one.
+# While looks are cut, all of what is fresh is read so often; calls in between begin so much before the end of what was read, as
+# long as commits take.
+WHOLE_MS = 250
+COMMIT_MS = 25
+# Between two calls that look at what lies before although others come, with at most so many looks.
 OWED_MS = 50
-OWED_PART = 4
+OWED_LOOKS = 8
 # From the beginning of one pass to the next.
 REST_MS = 1_000
 _BEGINNING: Key = (-(1 << 62), b"")
@@ -39,17 +44,20 @@ _END: Key = (1 << 62, b"")
 
 
 class Passing:
-    """The positions of one lane.
+    """The positions of one lane. Times are Unix milliseconds.
 
     upto     all rows due before it have been looked at
     lowered  the lowest position that became ready since the last look began, which may have passed it
     at       the position of the pass through everything; None: it is over
-    began    the time at which that pass began (Unix milliseconds)
+    began    when that pass began
     owes     the last call ended in what is fresh: it found something there, or failed
-    before   the time at which a call last did that (Unix milliseconds)
+    paid_at  when a call last looked at what lies before
+    found    that call found something there, or failed
+    cut_at   when a call last read all of what is fresh and a look was cut
+    read     where calls soon after that begin
     """
 
-    __slots__ = ("at", "before", "began", "lowered", "owes", "upto")
+    __slots__ = ("at", "began", "cut_at", "found", "lowered", "owes", "paid_at", "read", "upto")
 
     def __init__(self) -> None:
         self.upto = _BEGINNING
@@ -57,35 +65,42 @@ class Passing:
         self.at: Key | None = None
         self.began = 0
         self.owes = False
-        self.before = 0
+        self.paid_at = 0
+        self.found = False
+        self.cut_at = 0
+        self.read = _BEGINNING
 
 
 class DueRange:
-    """Rows to look at: those after `begin` that are due by `end`. `last` is the row at which a look was cut."""
+    """Rows to look at: those after `begin` that are due by `end`. `last` is the row at which a look was cut.
 
-    def __init__(self, begin: Key, end: int, lane: Passing) -> None:
+    A look that begins where all has been looked at moves that place on, but not into what is fresh, since rows become
+    visible a little late.
+    """
+
+    def __init__(self, lane: Passing, begin: Key, end: int, *, now: int) -> None:
         self.begin = begin
         self.end = end
         self.last: Key | None = None
         self._lane = lane
+        self._now = now
+        lane.lowered = _END
 
     def reached(self, last: Key | None) -> None:
         """End the look at this row; None: it reached the last one."""
         self.last = last
+        lane, just = self._lane, _just(self._now)
+        if self.begin <= lane.upto:
+            lane.upto = min(just if last is None else min(last, just), lane.lowered)
 
 
-class Next(DueRange):
-    """The rows after all that was looked at. It counts up to `most` only, since rows become visible a little late."""
-
-    def __init__(self, begin: Key, end: int, lane: Passing, most: Key) -> None:
-        super().__init__(begin, end, lane)
-        self._most = most
-        lane.lowered = _END
+class JustDue(DueRange):
+    """Rows that have just fallen due."""
 
     def reached(self, last: Key | None) -> None:
         super().reached(last)
-        upto = max(self.begin, self._most if last is None else min(last, self._most))
-        self._lane.upto = min(upto, self._lane.lowered)
+        usual: Key = (self._now - COMMIT_MS, b"")
+        self._lane.read = min(usual if last is None else min(last, usual), self._lane.lowered)
 
 
 class Past(DueRange):
@@ -113,55 +128,62 @@ class Passes:
             yield from self._fresh(lane, due_by=due_by, now=now)
             return
         passing = self._lanes[lane]
-        pays = passing.owes and not 0 <= now - passing.before < OWED_MS
+        pays = passing.owes and (passing.found or not 0 <= now - passing.paid_at < OWED_MS)
         if pays:
             passing.owes = False  # where this finds something, what is fresh goes first in the next call
-            yield from self._before(lane, now=now, looks=max(1, looks // OWED_PART))
+            yield from self._earlier(lane, now=now, looks=OWED_LOOKS)
         passing.owes = True
         yield from self._fresh(lane, due_by=due_by, now=now)
         passing.owes = False
         if not pays:
-            yield from self._before(lane, now=now, looks=looks)
+            yield from self._earlier(lane, now=now, looks=looks)
 
     def _fresh(self, lane: Lane, *, due_by: int, now: int) -> Iterator[DueRange]:
         passing = self._lanes[lane]
-        just: Key = (now - FRESH_MS, b"")
-        is_near = passing.upto[0] >= just[0] - NEAR_MS
-        part = (
-            Next(min(passing.upto, just), due_by, passing, just)
-            if is_near
-            else DueRange(just, due_by, passing)
-        )
+        just = _just(now)
+        goes_on = 0 <= now - passing.cut_at < WHOLE_MS
+        if goes_on:
+            begin = max(just, passing.read)
+        elif self._is_near(lane, now=now):
+            begin = min(just, passing.upto)
+        else:
+            begin = just
         for _ in range(FRESH_LOOKS):
+            part = JustDue(passing, begin, due_by, now=now)
             yield part
             if part.last is None:
                 break
-            part = DueRange(max(part.last, just), due_by, passing)
+            if not goes_on:
+                passing.cut_at = now
+            begin = max(just, part.last)
 
-    def _before(self, lane: Lane, *, now: int, looks: int) -> Iterator[DueRange]:
+    def _earlier(self, lane: Lane, *, now: int, looks: int) -> Iterator[DueRange]:
         passing = self._lanes[lane]
-        passing.before = now
-        just: Key = (now - FRESH_MS, b"")
+        passing.paid_at, passing.found = now, True
         yield from self.missed(lane, now=now, looks=looks)
-        if passing.upto < just:
-            return
-        if passing.at is None and not 0 <= now - passing.began < REST_MS:
-            passing.at, passing.began = _BEGINNING, now
-        if passing.at is not None:
-            yield Past(passing.at, just[0], passing)
+        just = _just(now)
+        if passing.upto >= just:
+            if passing.at is None and not 0 <= now - passing.began < REST_MS:
+                passing.at, passing.began = _BEGINNING, now
+            if passing.at is not None:
+                yield Past(passing, passing.at, just[0], now=now)
+        passing.found = False
 
     def missed(self, lane: Lane, *, now: int, looks: int) -> Iterator[DueRange]:
         """Yield parts of the rows that fell due unseen."""
         passing = self._lanes[lane]
-        fresh: Key = (now - FRESH_MS, b"")
+        just = _just(now)
         for _ in range(looks):
-            if passing.upto >= fresh:
+            if passing.upto >= just:
                 return
-            yield Next(passing.upto, fresh[0], passing, fresh)
+            yield DueRange(passing, passing.upto, just[0], now=now)
 
     def is_behind(self, lane: Lane, *, now: int) -> bool:
         """Return True if rows that fell due unseen have not been looked at yet."""
-        return self._lanes[lane].upto < (now - FRESH_MS - NEAR_MS, b"")
+        return not self._is_near(lane, now=now)
+
+    def _is_near(self, lane: Lane, *, now: int) -> bool:
+        return self._lanes[lane].upto[0] >= now - FRESH_MS - NEAR_MS
 
     def seen(self, lane: Lane) -> int:
         """Return the instant before which all due rows have been looked at."""
@@ -178,3 +200,9 @@ class Passes:
             place: Key = (due_at - 1, b"")
             for passing in self._lanes:
                 passing.upto, passing.lowered = min(passing.upto, place), min(passing.lowered, place)
+                passing.read = min(passing.read, place)
+
+
+def _just(now: int) -> Key:
+    """Return where what is fresh begins."""
+    return now - FRESH_MS, b""
