@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from surehook.core.model import FIRST, RETRY
+from surehook.ledgers.late import LATE_MS
 from surehook.ledgers.passes import (
     COMMIT_MS,
     FRESH_LOOKS,
     FRESH_MS,
     NEAR_MS,
-    OWED_LOOKS,
     OWED_MS,
     WHOLE_MS,
     DueRange,
@@ -22,6 +22,7 @@ from surehook.ledgers.passes import (
 from .making import NOW
 
 LONG_AGO = NOW - 3_600_000
+OWED_LOOKS = 8
 
 
 def looks(passes: Passes, *, now: int, looks: int = 3, last: Key | None = None) -> list[tuple[int, int]]:
@@ -34,7 +35,7 @@ def looks(passes: Passes, *, now: int, looks: int = 3, last: Key | None = None) 
 
 
 def test_a_first_call_looks_at_what_is_fresh_and_then_at_everything_before() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     fresh, missed, *_ = looks(passes, now=NOW)
     assert fresh == (NOW - FRESH_MS, NOW + 500)
     assert missed[0] < LONG_AGO and missed[1] == NOW - FRESH_MS
@@ -42,7 +43,7 @@ def test_a_first_call_looks_at_what_is_fresh_and_then_at_everything_before() -> 
 
 
 def test_calls_that_follow_each_other_leave_no_gap() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     for now in (NOW + 90, NOW + 700, NOW + 700 + NEAR_MS):
         before = passes._lanes[FIRST].upto[0]
@@ -50,24 +51,24 @@ def test_calls_that_follow_each_other_leave_no_gap() -> None:
 
 
 def test_a_cut_look_is_followed_by_looks_at_what_is_fresh_and_then_at_what_it_left() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     cut = (NOW - FRESH_MS + 1, b"a")
     spans = looks(passes, now=NOW + 900, last=cut)
     just = NOW + 900 - FRESH_MS
     assert spans == [(NOW - FRESH_MS, NOW + 1_400), (just, NOW + 1_400), (cut[0], just)]
-    assert not passes.is_behind(FIRST, now=NOW + 900) and passes.seen(FIRST) == just
+    assert not passes.is_behind(FIRST, now=NOW + 900) and passes.seen(FIRST, now=LONG_AGO) == just
 
 
 def test_looks_at_what_is_fresh_follow_each_other_up_to_a_bound() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     begins = []
     for part in islice(passes.parts(FIRST, due_by=NOW + 500, now=NOW, looks=3, fresh=True), 100):
         begins.append(part.begin[0])
         part.reached((part.begin[0] + 10, b"a"))
     assert begins == [NOW - FRESH_MS + 10 * number for number in range(FRESH_LOOKS)]
-    assert passes.seen(FIRST) == NOW - FRESH_MS
+    assert passes.seen(FIRST, now=LONG_AGO) == NOW - FRESH_MS
 
 
 def found_by(passes: Passes, *, now: int, rows: list[int]) -> int | None:
@@ -81,7 +82,7 @@ def found_by(passes: Passes, *, now: int, rows: list[int]) -> int | None:
 
 
 def test_what_lies_before_is_found_though_others_come_all_the_time() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     assert found_by(passes, now=NOW, rows=[LONG_AGO, NOW - 1]) == NOW - 1
     assert found_by(passes, now=NOW + 10, rows=[LONG_AGO, NOW + 9]) == LONG_AGO
     for now in range(NOW + 20, NOW + 100, 20):  # by turns, as long as something is found
@@ -90,7 +91,7 @@ def test_what_lies_before_is_found_though_others_come_all_the_time() -> None:
 
 
 def test_where_nothing_was_before_it_is_left_alone_for_a_while() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     assert found_by(passes, now=NOW + 10, rows=[NOW + 9]) == NOW + 9
     for now in range(NOW + 20, NOW + OWED_MS, 10):
@@ -102,7 +103,7 @@ def test_where_nothing_was_before_it_is_left_alone_for_a_while() -> None:
 
 
 def test_a_call_that_owes_what_lies_before_a_look_has_several_at_it() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     assert found_by(passes, now=NOW, rows=[NOW - 1]) == NOW - 1
     begins = []
     for number, part in enumerate(passes.parts(FIRST, due_by=NOW + 70, now=NOW + 70, looks=1)):
@@ -121,7 +122,7 @@ def fresh_begins(passes: Passes, *, now: int, last: int | None) -> list[int]:
 
 
 def test_calls_soon_after_a_cut_look_go_on_near_its_end_and_read_all_again_after_a_while() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     just = NOW - FRESH_MS
     assert fresh_begins(passes, now=NOW, last=just + 2) == [just, just + 1, just + 2]
@@ -132,7 +133,7 @@ def test_calls_soon_after_a_cut_look_go_on_near_its_end_and_read_all_again_after
 
 
 def test_all_that_is_fresh_is_read_again_though_each_call_has_looks_cut() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     for now in range(NOW, NOW + WHOLE_MS, 50):
         fresh_begins(passes, now=now, last=now)
@@ -140,7 +141,7 @@ def test_all_that_is_fresh_is_read_again_though_each_call_has_looks_cut() -> Non
 
 
 def test_calls_soon_after_a_cut_look_go_back_to_what_has_become_ready() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     fresh_begins(passes, now=NOW, last=NOW - FRESH_MS + 1)
     passes.lower(NOW - 200)
@@ -149,12 +150,52 @@ def test_calls_soon_after_a_cut_look_go_back_to_what_has_become_ready() -> None:
     passes.lower(NOW - 300)
     part.reached(None)
     assert fresh_begins(passes, now=NOW + 60, last=None) == [NOW - 301]
+    part = next(passes.parts(FIRST, due_by=NOW + 80, now=NOW + 80, looks=1, fresh=True))
+    passes.lower(part.begin[0] + 9)
+    part.reached(None)
+    assert fresh_begins(passes, now=NOW + 100, last=None) == [part.begin[0] + 8]
     passes.lower(LONG_AGO)
-    assert fresh_begins(passes, now=NOW + 80, last=None) == [NOW + 80 - FRESH_MS]
+    assert fresh_begins(passes, now=NOW + 120, last=None) == [NOW + 120 - FRESH_MS]
+
+
+def test_calls_soon_after_a_cut_look_go_back_to_what_became_ready_between_two_of_their_looks() -> None:
+    passes = Passes(owed_looks=OWED_LOOKS)
+    looks(passes, now=NOW)
+    parts = passes.parts(FIRST, due_by=NOW + 520, now=NOW + 20, looks=1, fresh=True)
+    next(parts).reached((NOW - 150, b"a"))
+    passes.lower(NOW - 230)
+    next(parts).reached(None)
+    assert next(parts).begin == (NOW - 231, b"")  # at once
+    passes.lower(NOW - 240)
+    assert next(parts, None) is None  # once a call
+    assert fresh_begins(passes, now=NOW + 40, last=None) == [NOW - 241]
+
+
+def test_a_transaction_that_has_ended_brings_calls_soon_after_a_cut_look_back_as_far_as_commits_take() -> (
+    None
+):
+    passes = Passes(owed_looks=OWED_LOOKS)
+    looks(passes, now=NOW)
+    fresh_begins(passes, now=NOW, last=NOW - FRESH_MS + 1)
+    passes.ended(NOW - LATE_MS + 1)
+    assert passes.seen(FIRST, now=NOW + 20) == NOW - COMMIT_MS
+    assert fresh_begins(passes, now=NOW + 20, last=None) == [NOW - COMMIT_MS]
+    looks(passes, now=NOW + 2_000)
+    passes.ended(NOW + 1_000)
+    assert fresh_begins(passes, now=NOW + 2_001, last=None) == [NOW + 999]
+
+
+def test_notes_tell_of_rows_before_the_place_at_which_the_next_call_begins() -> None:
+    passes = Passes(owed_looks=OWED_LOOKS)
+    looks(passes, now=NOW)
+    fresh_begins(passes, now=NOW, last=NOW - FRESH_MS + 1)
+    fresh_begins(passes, now=NOW + 20, last=None)
+    assert passes.seen(FIRST, now=NOW + 40) == NOW + 20 - COMMIT_MS
+    assert passes.seen(FIRST, now=NOW + WHOLE_MS) == NOW - FRESH_MS
 
 
 def test_a_bound_that_ends_a_call_for_what_is_fresh_is_where_the_next_goes_on() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     begins = fresh_begins(passes, now=NOW, last=NOW)
     assert len(begins) == FRESH_LOOKS
@@ -162,7 +203,7 @@ def test_a_bound_that_ends_a_call_for_what_is_fresh_is_where_the_next_goes_on() 
 
 
 def test_the_pass_goes_on_though_others_come_all_the_time() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     later = NOW + 3_000
     assert found_by(passes, now=later, rows=[LONG_AGO, later - 1]) == later - 1
@@ -171,7 +212,7 @@ def test_the_pass_goes_on_though_others_come_all_the_time() -> None:
 
 
 def test_what_becomes_ready_between_two_looks_of_a_call_is_looked_at_next() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     parts = passes.parts(FIRST, due_by=NOW + 90, now=NOW + 90, looks=1)
     next(parts).reached((NOW + 1, b"a"))
@@ -184,7 +225,7 @@ def test_what_becomes_ready_between_two_looks_of_a_call_is_looked_at_next() -> N
 def test_what_fell_due_while_nobody_looked_is_looked_at_with_many_looks_until_the_call_has_caught_up() -> (
     None
 ):
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     later = NOW + 60_000
     place = (NOW + 1_000, b"a")
@@ -196,14 +237,14 @@ def test_what_fell_due_while_nobody_looked_is_looked_at_with_many_looks_until_th
 
 
 def test_rows_that_became_ready_are_looked_for_from_their_instant_on() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     passes.lower(LONG_AGO)
     assert looks(passes, now=NOW + 50)[1] == (LONG_AGO - 1, NOW + 50 - FRESH_MS)
 
 
 def test_what_a_claim_of_everybody_has_taken_is_not_looked_at_again() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     passes.taken(FIRST, NOW - FRESH_MS)
     assert looks(passes, now=NOW)[0] == (NOW - FRESH_MS, NOW + 500)
     assert passes.is_behind(RETRY, now=NOW)
@@ -212,7 +253,7 @@ def test_what_a_claim_of_everybody_has_taken_is_not_looked_at_again() -> None:
 
 
 def test_a_call_for_what_is_fresh_leaves_what_was_missed_to_the_next() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     place = (LONG_AGO, b"z")
     for now in (NOW, NOW + 50):
         (part,) = passes.parts(FIRST, due_by=now + 500, now=now, looks=3, fresh=True)
@@ -222,7 +263,7 @@ def test_a_call_for_what_is_fresh_leaves_what_was_missed_to_the_next() -> None:
 
 
 def test_a_call_that_has_caught_up_goes_on_with_the_pass() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     place = (LONG_AGO, b"z")
     assert looks(passes, now=NOW + 2_000, last=place)[-1][0] < LONG_AGO
@@ -230,31 +271,31 @@ def test_a_call_that_has_caught_up_goes_on_with_the_pass() -> None:
 
 
 def test_what_becomes_ready_behind_a_look_that_is_under_way_is_looked_at_next() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     for now in (NOW + 90, NOW + 60_000):
         begun = list(looks_under_way(passes, now=now))
         passes.lower(LONG_AGO)
         begun[-1].reached(None)
-        assert passes.seen(FIRST) < LONG_AGO
+        assert passes.seen(FIRST, now=LONG_AGO) < LONG_AGO
         looks(passes, now=now)
         assert not passes.is_behind(FIRST, now=now)
 
 
 def test_what_becomes_ready_within_a_look_that_is_under_way_is_looked_at_next() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     begun = list(looks_under_way(passes, now=NOW + 60_000))
     passes.lower(NOW + 30_000)
     begun[-1].reached(None)
-    assert passes.seen(FIRST) == NOW + 29_999
+    assert passes.seen(FIRST, now=LONG_AGO) == NOW + 29_999
 
 
 def test_a_clock_that_goes_back_takes_the_place_with_it() -> None:
-    passes = Passes()
+    passes = Passes(owed_looks=OWED_LOOKS)
     looks(passes, now=NOW)
     looks(passes, now=LONG_AGO)
-    assert passes.seen(FIRST) == LONG_AGO - FRESH_MS
+    assert passes.seen(FIRST, now=LONG_AGO) == LONG_AGO - FRESH_MS
 
 
 def looks_under_way(passes: Passes, *, now: int) -> Iterator[DueRange]:

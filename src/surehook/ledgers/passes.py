@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from surehook.core.model import LANES, Lane
+from surehook.ledgers.late import LATE_MS
 
 # Due time and id: the order of claims.
 Key: TypeAlias = tuple[int, bytes]
@@ -30,13 +31,12 @@ NEAR_MS = 1_000
 # The most looks of one call at rows that have just fallen due, of which the first may have begun before them. All eight are
 # 40,000 rows on PostgreSQL and 32,000 on SQLite.
 FRESH_LOOKS = 8
-# While looks are cut, all of what is fresh is read so often; calls in between begin so much before the end of what was read, as
-# long as commits take.
+# While looks are cut, all of what is fresh is read so often; calls in between begin so much before the end of what was read,
+# which is longer than most commits take.
 WHOLE_MS = 250
-COMMIT_MS = 25
-# Between two calls that look at what lies before although others come, with at most so many looks.
+COMMIT_MS = 100
+# Between two calls that look at what lies before although others come.
 OWED_MS = 50
-OWED_LOOKS = 8
 # From the beginning of one pass to the next.
 REST_MS = 1_000
 _BEGINNING: Key = (-(1 << 62), b"")
@@ -48,20 +48,21 @@ class Passing:
 
     upto     all rows due before it have been looked at
     lowered  the lowest position that became ready since the last look began, which may have passed it
+    recent   the same for what is fresh
     at       the position of the pass through everything; None: it is over
     began    when that pass began
     owes     the last call ended in what is fresh: it found something there, or failed
     paid_at  when a call last looked at what lies before
     found    that call found something there, or failed
-    cut_at   when a call last read all of what is fresh and a look was cut
+    cut_at   when a call last began with all of what is fresh and a look was cut
     read     where calls soon after that begin
     """
 
-    __slots__ = ("at", "began", "cut_at", "found", "lowered", "owes", "paid_at", "read", "upto")
+    __slots__ = ("at", "began", "cut_at", "found", "lowered", "owes", "paid_at", "read", "recent", "upto")
 
     def __init__(self) -> None:
         self.upto = _BEGINNING
-        self.lowered = _END
+        self.lowered = self.recent = _END
         self.at: Key | None = None
         self.began = 0
         self.owes = False
@@ -84,7 +85,7 @@ class DueRange:
         self.last: Key | None = None
         self._lane = lane
         self._now = now
-        lane.lowered = _END
+        lane.lowered = lane.recent = _END
 
     def reached(self, last: Key | None) -> None:
         """End the look at this row; None: it reached the last one."""
@@ -99,8 +100,9 @@ class JustDue(DueRange):
 
     def reached(self, last: Key | None) -> None:
         super().reached(last)
-        usual: Key = (self._now - COMMIT_MS, b"")
-        self._lane.read = min(usual if last is None else min(last, usual), self._lane.lowered)
+        lane, usual = self._lane, (self._now - COMMIT_MS, b"")
+        if self.begin <= lane.read:
+            lane.read = min(usual if last is None else min(last, usual), lane.recent)
 
 
 class Past(DueRange):
@@ -113,7 +115,9 @@ class Past(DueRange):
 class Passes:
     """The positions of all lanes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, owed_looks: int) -> None:
+        """`owed_looks`: the most of a call at what lies before although others come."""
+        self._owed_looks = owed_looks
         self._lanes = [Passing() for _ in LANES]
 
     def parts(
@@ -121,7 +125,7 @@ class Passes:
     ) -> Iterator[DueRange]:
         """Yield what to look at in one call, part by part, until something is found.
 
-        looks  the most parts of rows that fell due unseen
+        looks  the most parts of rows that fell due unseen, where nothing is owed to them
         fresh  look only at rows that have just fallen due
         """
         if fresh:
@@ -131,7 +135,7 @@ class Passes:
         pays = passing.owes and (passing.found or not 0 <= now - passing.paid_at < OWED_MS)
         if pays:
             passing.owes = False  # where this finds something, what is fresh goes first in the next call
-            yield from self._earlier(lane, now=now, looks=OWED_LOOKS)
+            yield from self._earlier(lane, now=now, looks=self._owed_looks)
         passing.owes = True
         yield from self._fresh(lane, due_by=due_by, now=now)
         passing.owes = False
@@ -148,14 +152,19 @@ class Passes:
             begin = min(just, passing.upto)
         else:
             begin = just
+        passing.read = begin
+        goes_back = True
         for _ in range(FRESH_LOOKS):
             part = JustDue(passing, begin, due_by, now=now)
             yield part
-            if part.last is None:
+            if part.last is not None:
+                begin = max(just, part.last)
+                if not goes_on:
+                    passing.cut_at = now
+            elif goes_back and just <= passing.read < part.begin:
+                begin, goes_back = passing.read, False  # the look has shown that a commit before it is over
+            else:
                 break
-            if not goes_on:
-                passing.cut_at = now
-            begin = max(just, part.last)
 
     def _earlier(self, lane: Lane, *, now: int, looks: int) -> Iterator[DueRange]:
         passing = self._lanes[lane]
@@ -185,9 +194,11 @@ class Passes:
     def _is_near(self, lane: Lane, *, now: int) -> bool:
         return self._lanes[lane].upto[0] >= now - FRESH_MS - NEAR_MS
 
-    def seen(self, lane: Lane) -> int:
-        """Return the instant before which all due rows have been looked at."""
-        return self._lanes[lane].upto[0]
+    def seen(self, lane: Lane, *, now: int) -> int:
+        """Return the instant before which the next call does not look at what is fresh."""
+        passing = self._lanes[lane]
+        goes_on = 0 <= now - passing.cut_at < WHOLE_MS
+        return max(passing.upto[0], passing.read[0]) if goes_on else passing.upto[0]
 
     def taken(self, lane: Lane, due_at: int) -> None:
         """Move on: a claim that skips nobody has left no row due before this instant."""
@@ -197,10 +208,17 @@ class Passes:
     def lower(self, due_at: int | None) -> None:
         """Go back: rows due from this instant on have become ready."""
         if due_at is not None:
-            place: Key = (due_at - 1, b"")
-            for passing in self._lanes:
-                passing.upto, passing.lowered = min(passing.upto, place), min(passing.lowered, place)
-                passing.read = min(passing.read, place)
+            self._go_back(due_at - 1, due_at - 1)
+
+    def ended(self, due_at: int) -> None:
+        """Go back: a transaction has ended that was under way at a look, `LATE_MS` after this instant."""
+        self._go_back(due_at - 1, due_at - 1 + LATE_MS - COMMIT_MS)
+
+    def _go_back(self, place_ms: int, recent_ms: int) -> None:
+        place, recent = (place_ms, b""), (recent_ms, b"")
+        for passing in self._lanes:
+            passing.upto, passing.lowered = min(passing.upto, place), min(passing.lowered, place)
+            passing.read, passing.recent = min(passing.read, recent), min(passing.recent, recent)
 
 
 def _just(now: int) -> Key:

@@ -3,6 +3,8 @@ written: a look goes on from where the last one ended, and is told of rows that 
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -56,3 +58,29 @@ async def test_what_was_made_ready_late_is_claimed_by_the_next_look(
         await desk.publish_one(crowd, due_at=NOW - 40_000 + number * 300, event={"tenant": "crowd"})
     ready = await made(desk)
     assert await _claimed(desk) == [ready]
+
+
+async def test_a_row_is_found_again_where_work_beside_its_claim_fails(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that is shared is taken back as a whole, with what the claim had leased, but not with its positions."""
+    monkeypatch.setattr(others, "LOOK_ROWS", 7)
+    await desk.ledger.add_tenant(desk.make.tenant("crowd"))
+    crowd = await desk.new_endpoint(tenant="crowd")
+    for number in range(CROWD):
+        await desk.publish_one(crowd, due_at=NOW - 40_000 + number * 300, event={"tenant": "crowd"})
+    ready = await _due_now(desk)
+
+    def fails(session: object) -> None:
+        raise ArithmeticError
+
+    gate = threading.Event()
+    first = asyncio.create_task(desk.ledger._join(lambda session: gate.wait(10)))
+    claim, failure = (asyncio.create_task(work) for work in (_claimed(desk), desk.ledger._join(fails)))
+    for _ in range(3):
+        await asyncio.sleep(0)  # both wait for the writer now
+    gate.set()
+    assert await claim == [ready]
+    with pytest.raises(ArithmeticError):
+        await failure
+    await first

@@ -182,9 +182,9 @@ class PostgresLedger(PostgresReading, RegistryMethods):
         )  # fmt: skip
 
     def _lower(self, lane: Lane, due_at: int) -> None:
-        """Lower all positions of a lane: rows due from this instant on may have become ready."""
+        """Lower all positions of a lane: a transaction has ended that was under way at a look, `LATE_MS` after this instant."""
         self._marks.lower(due_at)
-        self._others.passes.lower(due_at)
+        self._others.passes.ended(due_at)
 
     async def _lease(
         self, by: bytes, work: Work[P, list[Delivery]], *args: P.args, **kwargs: P.kwargs

@@ -19,6 +19,8 @@ from surehook.ports.ledger import Skip, is_full
 LOOK_ROWS = 5_000
 # Statements of one call while it catches up with rows that fell due unseen.
 LOOKS = 40
+# Statements of one call at such rows although others come.
+OWED_LOOKS = 8
 
 
 class PostgresOthers:
@@ -26,7 +28,7 @@ class PostgresOthers:
 
     def __init__(self, strays: Strays[int]) -> None:
         self._strays = strays
-        self.passes = Passes()
+        self.passes = Passes(owed_looks=OWED_LOOKS)
 
     async def claim(
         self,
@@ -45,7 +47,7 @@ class PostgresOthers:
         if self._strays.are_here(lane):
             leased = await self._strays.take(
                 session, lane,
-                node=node, limit=limit, due_by=due_by, size=size, before=self.passes.seen(lane), skip=skip,
+                node=node, limit=limit, due_by=due_by, size=size, before=self.passes.seen(lane, now=now), skip=skip,
             )  # fmt: skip
             if leased:
                 return leased

@@ -131,7 +131,8 @@ class SqliteLedger(SqliteReading, RegistryMethods):
     ) -> list[Delivery]:
         for look in range(others.LOOKS):
             try:
-                leased, goes_on = await self._join(
+                # By itself: positions that it has moved are no rows, which a joint transaction that fails would take back.
+                leased, goes_on = await self._write(
                     self._others.claim, lane,
                     node=node, limit=limit, due_by=due_by, now=now, skip=skip, size=size, fresh=fresh,
                     goes_on=look > 0,

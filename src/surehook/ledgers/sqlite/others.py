@@ -1,8 +1,8 @@
 """Claims that skip some endpoints and tenants, however many of their rows are due first.
 
 Each look reads a bounded number of rows (`LOOK_ROWS`), since the one writer does nothing else meanwhile; `Passes` chooses
-which. A transaction has one look, and up to ten where more rows have just fallen due than it reads. Only one process has the
-file, so whatever makes rows ready out of order reports it here, on the writer's thread.
+which. A transaction has one look, and up to eleven where more rows have just fallen due than it reads. Only one process has
+the file, so whatever makes rows ready out of order reports it here, on the writer's thread.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from surehook.ports.ledger import Skip, is_full
 LOOK_ROWS = 4_000
 # Transactions of one call while it catches up with rows that fell due unseen.
 LOOKS = 40
+# Looks of one transaction at such rows although others come.
+OWED_LOOKS = 2
 # Rows due at any instant may have become ready.
 LONG_AGO = -(1 << 62)
 
@@ -35,7 +37,7 @@ class SqliteOthers:
     """The positions of these claims."""
 
     def __init__(self) -> None:
-        self._passes = Passes()
+        self._passes = Passes(owed_looks=OWED_LOOKS)
 
     def claim(
         self,
