@@ -49,6 +49,8 @@ ALLOWED = {
     "demo/": "plays in real time with processes of its own",
     "cli/": "runs on a person's clock: waits, polls, prints the time of day",
     "client/": "runs inside other programs; all four are arguments with these defaults",
+    "outbox/outbox.py": "runs inside other programs; both are arguments with these defaults",
+    "outbox/stores.py": "runs in a process of its own; the clock is an argument with this default",
     "verify.py": "the public face of signing: the machine's clock unless told otherwise",
     "lab/bench/": "measures real processes on the real clock",
     "lab/sim/campaign.py": "how long worlds took, for the last line; no world sees it",

@@ -32,6 +32,7 @@ from surehook.host.entropy import SystemEntropy
 from surehook.host.listening import address, bind
 from surehook.host.running import ending, farewell, run
 from surehook.host.watchdog import watched
+from surehook.outbox.relay import Relay
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Handing, LaneBroker
 from surehook.ports.health import Health
@@ -129,6 +130,8 @@ async def _serve(
         stop.of(server)
         engine.loops.keep("pulse", watch.pulse.run)
         engine.loops.keep("callers", server.pass_time)
+        if settings.outbox_table is not None and settings.role in ("all", "api"):
+            engine.loops.keep("outbox", open_outbox(settings.outbox_table, settings, engine).run)
         gc.collect()
         gc.freeze()
         serving = asyncio.ensure_future(server.serve([bound]))
@@ -197,6 +200,20 @@ def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
     from surehook.wakeups.postgres import PostgresWakeups
 
     return PostgresWakeups(settings.database_url, telemetry=telemetry)
+
+
+def open_outbox(table: str, settings: Settings, engine: Engine) -> Relay:
+    """The reader of an outbox in the ledger's own database, which publishes its rows."""
+    from surehook.delivery.outbox_events import OutboxEvents
+    from surehook.ledgers.postgres.outbox import PostgresOutbox
+
+    store = PostgresOutbox(
+        settings.database_url, table, hinted=engine.peers.outbox_hinted, clock=engine.clock
+    )
+    return Relay(
+        store, OutboxEvents(engine), sleep=engine.clock.sleep, monotonic=engine.clock.boot,
+        tell=lambda said: engine.telemetry.fact("outbox.said", detail=said),
+    )  # fmt: skip
 
 
 def open_health(settings: Settings) -> Health | None:

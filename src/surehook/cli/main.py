@@ -24,6 +24,7 @@ class Commands(LazyGroup):
         Entry("Start", "migrate", "surehook.cli.migrate", "Show or apply the ledger's migrations."),
         Entry("Start", "backup", "surehook.cli.backup", "Copy the ledger while the server runs."),
         Entry("Start", "ingest", "surehook.cli.ingest", "Publish what comes from a RabbitMQ queue."),
+        Entry("Start", "outbox", "surehook.cli.outbox", "Publish what an application wrote in its own transactions."),
         Entry("Start", "completion", "surehook.cli.completion", "Print a script that completes commands in bash, zsh or fish."),
         Entry("Start", "version", "surehook.cli.version", "Print versions."),
         Entry("Try", "send", "surehook.cli.send", "Publish an event."),

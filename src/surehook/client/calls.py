@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isfinite
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,6 +13,7 @@ from surehook import __version__
 from surehook.client.errors import Refused, Unreachable
 from surehook.client.http1 import HttpAnswer
 from surehook.core import ids
+from surehook.core.json_value import encode_value
 from surehook.core.limits import IDEMPOTENCY_KEY_CHARS as KEY_CHARS_MAX
 
 BATCH_EVENTS_MAX = 1_000  # the server's bound
@@ -91,7 +91,7 @@ def send(
     elif "id" not in event:
         event["id"] = event_id(now_ms, chance)
     event["data"] = Raw(data) if isinstance(data, bytes) else data
-    return ApiCall("POST", "/v1/events", _json(event), headers, repeatable=True)
+    return ApiCall("POST", "/v1/events", encode_value(event), headers, repeatable=True)
 
 
 def check_key(key: str) -> None:
@@ -110,7 +110,7 @@ def batches(
         given = dict(event)
         if "id" not in given and "idempotency_key" not in given:
             given["id"] = event_id(now_ms, chance)
-        line = _json(given)
+        line = encode_value(given)
         if lines and (len(lines) == BATCH_EVENTS_MAX or size + len(line) > BATCH_BYTES_MAX):
             yield _batch(lines)
             lines, size = [], 0
@@ -130,7 +130,7 @@ def request(
     """Any other request. None values of the query are left out."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     target = path + ("?" + urlencode(given) if given else "")
-    body = b"" if json is None else _json(json)
+    body = b"" if json is None else encode_value(json)
     return ApiCall(method, target, body, repeatable=method in ("GET", "DELETE", "PATCH"))
 
 
@@ -204,26 +204,6 @@ def retry_after_s(answer: HttpAnswer) -> float | None:
     """The server's wish in whole seconds (it never sends a date)."""
     written = answer.headers.get("retry-after", "")
     return float(written) if written.isdigit() else None
-
-
-def _json(value: object) -> bytes:
-    """The bytes of a value. Raises ValueError for NaN and infinities, of which an encoder makes null without a word."""
-    encoded: bytes = msgspec.json.encode(value)
-    if b"null" in encoded and _has_no_number(value):
-        raise ValueError("NaN and infinities are no JSON")
-    return encoded
-
-
-def _has_no_number(value: object) -> bool:
-    """True if it holds a float that JSON does not have."""
-    if isinstance(value, float):
-        return not isfinite(value)
-    if isinstance(value, Mapping):
-        return any(map(_has_no_number, value.values()))
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(map(_has_no_number, value))
-    fields: Any = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", ())
-    return any(_has_no_number(getattr(value, name)) for name in fields)
 
 
 def _batch(lines: list[bytes]) -> ApiCall:

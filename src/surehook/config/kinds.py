@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct
 
 from surehook.config import reach
+from surehook.core.outbox_tables import is_table
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -87,6 +88,25 @@ def _read_database_url(text: str) -> str:
         return text
     path = text.removeprefix("sqlite:///")
     if path == text or path.strip("/") == "" or path == ":memory:" or "?" in path:
+        raise ValueError
+    return text
+
+
+def _read_table(text: str) -> str:
+    if not is_table(text):
+        raise ValueError
+    return text
+
+
+def _read_outbox_url(text: str) -> str:
+    scheme, _, rest = text.partition("://")
+    if scheme.partition("+")[0] not in (
+        "sqlite",
+        "postgresql",
+        "postgres",
+        "mysql",
+        "mariadb",
+    ) or not rest.strip("/"):
         raise ValueError
     return text
 
@@ -178,8 +198,14 @@ DATABASE = SettingKind(
     _read_database_url,
     without_password,
 )
+TABLE = SettingKind("the name of a table, with its schema if it needs one", _read_table)
+OUTBOX = SettingKind(
+    "sqlite:///FILE, or postgresql://, mysql:// or mariadb://USER:PASSWORD@HOST:PORT/DATABASE",
+    _read_outbox_url,
+    without_password,
+)
 # Texts that may hold a password, whether or not they should: a refused value is never repeated, since no rule finds
 # the password in a text that is no URL.
-URLS = (URL, PROXY, REDIS, BROKER, DATABASE)
-WITH_PASSWORD = (PROXY, REDIS, BROKER, DATABASE)
+URLS = (URL, PROXY, REDIS, BROKER, DATABASE, OUTBOX)
+WITH_PASSWORD = (PROXY, REDIS, BROKER, DATABASE, OUTBOX)
 ENCODING_HINT = "; in a password write # as %23, / as %2F, ? as %3F, @ as %40, : as %3A and % as %25"

@@ -23,9 +23,11 @@ from surehook.config.kinds import (
     KEY,
     LEVEL,
     NETWORKS,
+    OUTBOX,
     PREFIXES,
     PROXY,
     REDIS,
+    TABLE,
     TENANT,
     TENANT_NETWORKS,
     URL,
@@ -56,6 +58,12 @@ class Settings:
         None, KEY, "key", "bootstrap admin key of the server, and the key that commands send", secret=True
     )
     url: str | None = setting(None, URL, "URL", "where commands find the server; absent: host and port of this list")
+    outbox_url: str | None = setting(
+        None, OUTBOX, "URL", "database of the application whose outbox `surehook outbox` reads"
+    )
+    outbox_table: str | None = setting(
+        None, TABLE, "name", "table of an outbox in the ledger's own database, which servers that take events publish"
+    )
     tenant: str | None = setting(None, TENANT, "name", "tenant that commands mean when none is given")
     allow_http: bool = setting(False, FLAG, "switch", "let endpoints have http:// addresses")
     allow_networks: Networks = setting((), NETWORKS, "CIDRs", "networks that may be reached although they are not public")

@@ -5,6 +5,8 @@ Hints only make things sooner (ports/wakeups.py); what a process must know it fi
 
 from __future__ import annotations
 
+import asyncio
+
 from surehook.core.model import Lane
 from surehook.delivery.claim_looks import ClaimLooks
 from surehook.delivery.directory import Directory
@@ -14,7 +16,7 @@ from surehook.delivery.refill import Refill
 from surehook.delivery.settings import EngineSettings
 from surehook.delivery.staleness import Staleness
 from surehook.ports.clock import Clock
-from surehook.ports.wakeups import CONFIGURATION, WORK, Wakeups, parked, parked_endpoint
+from surehook.ports.wakeups import CONFIGURATION, OUTBOX, WORK, Wakeups, parked, parked_endpoint
 
 SOON_POLLS = 2  # a retry that is due within so many polls of the others is told of
 
@@ -44,6 +46,7 @@ class Peers:
         self._looks = looks
         self._refill = refill
         self._staleness = staleness
+        self.outbox_hinted = asyncio.Event()  # whoever reads an outbox clears it before a look
 
     # -- what we tell -----------------------------------------------------------------------------------
 
@@ -86,5 +89,7 @@ class Peers:
             self._looks.woken(WORK.index(kind))  # type: ignore[arg-type]  # lanes are numbers
         elif kind == CONFIGURATION:
             self._staleness.soon()
+        elif kind == OUTBOX:
+            self.outbox_hinted.set()
         elif (endpoint := parked_endpoint(kind)) is not None and endpoint in self._directory.routes:
             self._refill.freed(self._directory.routes[endpoint])

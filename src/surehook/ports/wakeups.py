@@ -7,6 +7,7 @@ of, outside every transaction, and an adapter may fold and drop them as it likes
 
     work first, work retry    the ledger has unheld work of this lane that is due, or will be within a poll
     configuration             its version went up
+    outbox                    an application has written rows of an outbox (a trigger says so)
     parked ENDPOINT           parked work of this endpoint may be taken back (its id in hex)
 """
 
@@ -19,6 +20,7 @@ from surehook.core.model import LANES
 
 WORK = tuple(f"work {name}" for name in LANES)  # by lane
 CONFIGURATION = "configuration"
+OUTBOX = "outbox"
 _PARKED = "parked "
 
 Heard = Callable[[str], None]

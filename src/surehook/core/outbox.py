@@ -1,0 +1,90 @@
+"""A row of an outbox: an event that an application has written beside its own rows, and nobody has published yet.
+
+Columns follow Debezium's outbox router (`id`, `aggregatetype`, `aggregateid`, `type`, `payload`), so that change data capture
+can read the table too. Fields of an event that came later than the table live in `fields`, so old and new versions
+of this package write and read the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from surehook.core.envelope import EventIn, decode_item
+from surehook.core.errors import Problem
+
+# Columns that a publisher writes, in the order of statements.
+COLUMNS = (
+    "id", "aggregatetype", "aggregateid", "type", "payload", "tenant", "subject", "sequence", "fields", "created_at",
+)  # fmt: skip
+# Columns that a reader needs of a row.
+READ = ("position", "id", "tenant", "type", "payload", "subject", "sequence", "fields", "created_at")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class OutboxRow(Struct, frozen=True, gc=False):
+    """One row.
+
+    position    order of writing, given by the database
+    id          the event's, as text: a second publication of the row is a repeat
+    payload     the event's `data`, JSON
+    fields      JSON object with other fields of the event; None: it has none
+    created_at  Unix milliseconds of the application's clock
+    """
+
+    position: int
+    id: str
+    tenant: str
+    type: str
+    payload: str
+    subject: str | None
+    sequence: int | None
+    fields: str | None
+    created_at: int
+
+
+class _Head(Struct, omit_defaults=True, gc=False):
+    id: str
+    tenant: str
+    type: str
+    subject: str | None = None
+    sequence: int | None = None
+
+
+def item_of(row: OutboxRow) -> bytes:
+    """The row as an item of `POST /v1/events/batch`. Its JSON is as good as that in `payload` and `fields`."""
+    return item(row.id, row.tenant, row.type, row.payload.encode(), row.subject, row.sequence, row.fields)
+
+
+def item(
+    id: str,
+    tenant: str,
+    type: str,
+    data: bytes,
+    subject: str | None,
+    sequence: int | None,
+    fields: str | None,
+) -> bytes:
+    """An event as an item of a batch."""
+    head = _encode(_Head(id, tenant, type, subject, sequence))
+    more = b"" if fields is None else b"," + fields.strip().encode()[1:-1]
+    return b"".join((head[:-1], more, b',"data":', data, b"}"))
+
+
+def event_of(row: OutboxRow) -> EventIn | Problem:
+    """The row's event, or the reason why no server would take it: anybody with the right to insert may have written it."""
+    return decode_item(item_of(row))
+
+
+def fields_of(given: Mapping[str, object]) -> str | None:
+    """The column `fields`: those that are not None. Returns None where there is none."""
+    present = {name: value for name, value in given.items() if value is not None}
+    return _encode(present).decode() if present else None
+
+
+def aggregate_of(type: str, subject: str | None, id: str) -> tuple[str, str]:
+    """Debezium's `aggregatetype` and `aggregateid`: the type up to its first dot, and the subject or else the event's id."""
+    return type.partition(".")[0], id if subject is None else subject

@@ -1,0 +1,67 @@
+"""Rows of an outbox, once a server has answered for them: done, put aside, or to come later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from surehook.core.outbox import OutboxRow
+
+# Statuses that are no fault of an event, beside 5xx: key and address, limits of a tenant or of the server.
+NOT_ITS_FAULT = (401, 403, 404, 408, 429)
+# For which a tenant's rows rest, where the server does not say.
+REST_S = 1.0
+
+
+class RowAnswer(Struct, frozen=True, gc=False):
+    """A server's answer for one row: `code` is None where it has the event on disk."""
+
+    status: int = 202
+    code: str | None = None
+    detail: str = ""
+    retry_after_s: float | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """True if asking again would be answered in the same way."""
+        return self.code is not None and self.status < 500 and self.status not in NOT_ITS_FAULT
+
+
+TAKEN = RowAnswer()
+
+
+class RefusedRow(Struct, frozen=True, gc=False):
+    """A row that no server takes, and why."""
+
+    position: int
+    code: str
+    reason: str
+
+
+class RowSettlement(Struct, frozen=True):
+    """The fate of the rows of one request.
+
+    published  positions of rows that are done with
+    refused    rows to put aside
+    resting    tenants whose other rows wait, with the seconds: rows of a tenant stay in order
+    """
+
+    published: list[int]
+    refused: list[RefusedRow]
+    resting: dict[str, float]
+
+
+def settlement(rows: Sequence[OutboxRow], answers: Sequence[RowAnswer]) -> RowSettlement:
+    """Judge the answers for `rows`, in their order."""
+    published: list[int] = []
+    refused: list[RefusedRow] = []
+    resting: dict[str, float] = {}
+    for row, answer in zip(rows, answers, strict=True):
+        if answer.code is None:
+            published.append(row.position)
+        elif answer.is_final:
+            refused.append(RefusedRow(row.position, answer.code, answer.detail))
+        else:
+            resting[row.tenant] = max(resting.get(row.tenant, 0.0), answer.retry_after_s or REST_S)
+    return RowSettlement(published, refused, resting)

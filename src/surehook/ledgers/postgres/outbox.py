@@ -1,0 +1,105 @@
+"""An outbox in the ledger's own database. One transaction reads rows, waits until they are published, and removes them; its
+advisory lock says who reads. A trigger wakes a reader that sleeps (`core/outbox_tables.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack, suppress
+
+from surehook.core.errors import LedgerError
+from surehook.core.outbox import COLUMNS, READ, OutboxRow
+from surehook.core.outbox_answers import RefusedRow
+from surehook.core.outbox_tables import READS, SLEEPS, check_table
+from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
+from surehook.ledgers.postgres.session import PostgresSession
+from surehook.ports.clock import Clock
+from surehook.ports.outbox import RowsAway
+
+DOZE_AFTER_S = 0.02  # of looks that find nothing
+DOZE_S = 1.0  # below the time for which a transaction may be idle; a hint that is lost costs no more
+
+_READ = ", ".join(READ)
+_COLUMNS = ", ".join(COLUMNS)
+_TAKE = (
+    "select {read} from (select {read}, sum(length(payload)) over (order by position) - length(payload) as before_it "
+    "from (select {read} from {table} where tenant <> all($3::text[]) order by position limit $1) as next) as sized "
+    "where before_it < $2 order by position"
+)
+_LOCK = "select pg_try_advisory_xact_lock(({kind}::bigint << 32) + '{table}'::regclass::oid::bigint)"
+
+
+class PostgresOutbox:
+    """Implements `ports.outbox.RowStore`. `hinted` is set by hints of the trigger."""
+
+    def __init__(self, url: str, table: str, *, hinted: asyncio.Event, clock: Clock) -> None:
+        self._table = check_table(table)
+        self._session = PostgresSession(
+            connect_to(url, "keep", name="surehook outbox"), patience_s=PATIENCE_S["keep"]
+        )
+        self._transaction: AsyncExitStack | None = None
+        self._hinted = hinted
+        self._clock = clock
+        self._take_sql = _TAKE.format(read=_READ, table=table)
+
+    async def take(self, limit: int, size: int, resting: Collection[str]) -> list[OutboxRow] | None:
+        try:
+            await self._begin()
+            self._hinted.clear()
+            if not await self._locks(READS):
+                await self.release()
+                return None
+            found = await self._session.rows(self._take_sql, limit, size, list(resting))
+            return [OutboxRow(*row) for row in found]
+        except LedgerError as error:
+            raise await self._away(error) from error
+
+    async def settle(self, published: Sequence[int], refused: Sequence[RefusedRow]) -> None:
+        try:
+            for row in refused:
+                await self._session.run(
+                    f"insert into {self._table}_refused (position, {_COLUMNS}, code, reason, refused_at) "
+                    f"select position, {_COLUMNS}, $2, $3, $4 from {self._table} where position = $1",
+                    row.position, row.code, row.reason, self._clock.now(),
+                )  # fmt: skip
+            await self._session.run(
+                f"delete from {self._table} where position = any($1::bigint[])",
+                [*published, *(row.position for row in refused)],
+            )
+            transaction, self._transaction = self._transaction, None
+            if transaction is not None:
+                await transaction.aclose()
+        except LedgerError as error:
+            raise await self._away(error) from error
+
+    async def release(self) -> None:
+        self._transaction = None
+        await self._session.roll_back()
+
+    async def idle(self, seconds: float) -> None:
+        try:
+            if seconds < DOZE_AFTER_S or not await self._locks(SLEEPS):
+                await self.release()
+                await self._clock.sleep(seconds)
+            elif not await self._session.rows(f"select 1 from {self._table} limit 1"):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DOZE_S):
+                        await self._hinted.wait()
+        except LedgerError as error:
+            raise await self._away(error) from error
+
+    async def close(self) -> None:
+        self._transaction = None
+        await self._session.close()
+
+    async def _begin(self) -> None:
+        await self.release()
+        self._transaction = AsyncExitStack()
+        await self._transaction.enter_async_context(self._session.writing())
+
+    async def _locks(self, kind: int) -> bool:
+        return bool(await self._session.value(_LOCK.format(kind=kind, table=self._table)))
+
+    async def _away(self, error: LedgerError) -> RowsAway:
+        await self.release()
+        return RowsAway(str(error))

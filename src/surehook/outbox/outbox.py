@@ -1,0 +1,167 @@
+"""`Outbox`: writes an event beside the application's own rows, in the application's transaction."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from surehook.core import ids
+from surehook.core.errors import Problem
+from surehook.core.json_value import encode_value
+from surehook.core.outbox import aggregate_of, fields_of, item
+from surehook.core.outbox_tables import TABLE, check_table
+from surehook.core.published import decode_item
+from surehook.outbox.statements import Statement, insert, insert_numbered
+from surehook.outbox.transactions import AwaitedTransaction, BlockingTransaction, Foreign, awaited, blocking
+
+
+class Outbox:
+    """Publishes by writing a row.
+
+        outbox = Outbox(tenant="acme")
+
+        with engine.begin() as tx:
+            tx.execute(…)
+            outbox.put(tx, "document.signed", {"document_id": "doc_42"}, subject="doc_42")
+
+    Rolled back, there is no event; committed, it is published once: by the servers of the ledger where the table is part of
+    one, else by `surehook outbox run`. One object serves all threads and tasks.
+
+    tenant  whose events these are, where `put` does not say
+    table   of the rows, with its schema if it needs one
+
+    Raises Problem `bad_table`.
+    """
+
+    def __init__(
+        self,
+        *,
+        tenant: str | None = None,
+        table: str = TABLE,
+        clock: Callable[[], float] = time.time,
+        chance: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._tenant = tenant
+        self._table = check_table(table)
+        self._clock = clock
+        self._chance = chance
+
+    def put(
+        self,
+        tx: Foreign,
+        type: str,
+        data: object,
+        *,
+        tenant: str | None = None,
+        subject: str | None = None,
+        numbered: bool = False,
+        sequence: int | None = None,
+        key: str | None = None,
+        schema_version: str | None = None,
+        workflow_version: str | None = None,
+        correlation_id: str | None = None,
+        causation_id: str | None = None,
+        source: str | None = None,
+        occurred_at: datetime | str | None = None,
+    ) -> str:
+        """Write an event in the transaction `tx`, and return its id (`evt_…`), which receivers will see.
+
+        tx           connection or session of a blocking library (`transactions` lists them), in a transaction
+        data         any JSON value, or bytes that are JSON already
+        subject      what the event is about, such as a document's id
+        numbered     give the event the next number of its tenant and subject as `sequence`, without gaps: a second
+                     transaction that does so for the same subject waits for the end of this one
+        sequence     a number of the application's own
+        key          idempotency key: another event with the same key and content is a repeat of the first one
+        occurred_at  with an offset; now if None
+
+        The other fields are those of `POST /v1/events`. What no server would take is refused here: raises Problem with the
+        API's codes, `no_transaction` where each statement commits by itself, `unknown_transaction` for another library.
+        """
+        driver = blocking(tx)
+        id, statements = self._statements(
+            driver, type, data, tenant, subject, numbered, sequence,
+            {
+                "idempotency_key": key, "schema_version": schema_version, "workflow_version": workflow_version,
+                "correlation_id": correlation_id, "causation_id": causation_id, "source": source,
+                "occurred_at": occurred_at,
+            },
+        )  # fmt: skip
+        for sql, parameters in statements:
+            driver.run(sql, parameters)
+        return id
+
+    async def aput(
+        self,
+        tx: Foreign,
+        type: str,
+        data: object,
+        *,
+        tenant: str | None = None,
+        subject: str | None = None,
+        numbered: bool = False,
+        sequence: int | None = None,
+        key: str | None = None,
+        schema_version: str | None = None,
+        workflow_version: str | None = None,
+        correlation_id: str | None = None,
+        causation_id: str | None = None,
+        source: str | None = None,
+        occurred_at: datetime | str | None = None,
+    ) -> str:
+        """`put` in a transaction of a library that is awaited."""
+        driver = await awaited(tx)
+        id, statements = self._statements(
+            driver, type, data, tenant, subject, numbered, sequence,
+            {
+                "idempotency_key": key, "schema_version": schema_version, "workflow_version": workflow_version,
+                "correlation_id": correlation_id, "causation_id": causation_id, "source": source,
+                "occurred_at": occurred_at,
+            },
+        )  # fmt: skip
+        for sql, parameters in statements:
+            await driver.run(sql, parameters)
+        return id
+
+    def _statements(
+        self,
+        driver: BlockingTransaction | AwaitedTransaction,
+        type: str,
+        data: object,
+        tenant: str | None,
+        subject: str | None,
+        is_numbered: bool,
+        sequence: int | None,
+        others: dict[str, object],
+    ) -> tuple[str, list[Statement]]:
+        tenant = tenant if tenant is not None else self._tenant
+        if tenant is None:
+            raise Problem(
+                "missing_field", "whose event is it?", field="tenant", hint="tenant=…, or Outbox(tenant=…)"
+            )
+        if is_numbered and (subject is None or sequence is not None):
+            raise Problem(
+                "out_of_range", "numbered events have a subject, and no number of yours", field="numbered"
+            )
+        now_ms = int(self._clock() * 1000)
+        id = ids.text(ids.EVENT, ids.uuid7(now_ms, self._chance(10)))
+        fields = fields_of(others)
+        payload = data if isinstance(data, bytes) else _encoded(data)
+        event = decode_item(item(id, tenant, type, payload, subject, sequence, fields))
+        if isinstance(event, Problem):
+            raise event
+        row = (
+            id, *aggregate_of(type, subject, id), type, payload.decode(), tenant, subject, sequence, fields, now_ms,
+        )  # fmt: skip
+        if is_numbered:
+            return id, insert_numbered(self._table, driver.dialect, driver.marks, row, (tenant, subject))
+        return id, insert(self._table, driver.dialect, driver.marks, row)
+
+
+def _encoded(data: object) -> bytes:
+    try:
+        return encode_value(data)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Problem("invalid_json", f"`data` cannot be written as JSON: {error}", field="data") from None

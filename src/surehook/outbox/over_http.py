@@ -1,0 +1,35 @@
+"""Publishes rows to a server over HTTP, in one request."""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from surehook.client.aio import AsyncClient
+from surehook.client.calls import Sent, sent_each
+from surehook.client.errors import Refused, Unreachable
+from surehook.core.outbox import OutboxRow, item_of
+from surehook.core.outbox_answers import TAKEN, RowAnswer
+from surehook.ports.outbox import NotPublished
+
+
+class OverHttp:
+    """`client` does not repeat what fails: the relay does."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def __call__(self, rows: list[OutboxRow]) -> list[RowAnswer]:
+        items = [Raw(item_of(row)) for row in rows]
+        try:
+            answers = sent_each(await self._client.call("POST", "/v1/events/batch", json=items))
+        except Unreachable as error:
+            raise NotPublished(str(error)) from error
+        except Refused as error:
+            raise NotPublished(str(error), _answer(error)) from error
+        if len(answers) != len(rows):
+            raise NotPublished(f"{len(answers)} answers for {len(rows)} rows: is this a surehook server?")
+        return [TAKEN if isinstance(each, Sent) else _answer(each) for each in answers]
+
+
+def _answer(refusal: Refused) -> RowAnswer:
+    return RowAnswer(refusal.status, refusal.code, refusal.detail)

@@ -1,0 +1,151 @@
+"""Publishes the rows of an outbox to a server, until told to stop.
+
+1. One reader at a time; others stand by, and one of them reads when it ends or its connection does.
+2. It reads rows in the order of their positions and publishes them together. The next ones are read when these are answered and
+   gone, so what is written in order is published in order.
+3. A reader that dies between the answer and that publishes its rows once more: their ids make them repeats.
+4. Rows that no server takes are put aside. A tenant whose rows are to come later rests, and others do not. While the server is
+   away, or refuses the key, everything waits.
+
+Two tie it together: `surehook outbox run` with an application's database and HTTP, and a server with its own ledger's database
+and itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from surehook.core import limits
+from surehook.core.errors import Problem, SurehookError
+from surehook.core.outbox import OutboxRow, event_of
+from surehook.core.outbox_answers import RefusedRow, settlement
+from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
+
+ROWS = 500  # published together …
+SIZE = limits.BATCH_BODY_BYTES // 4  # … and characters of their payloads, of which each may be four bytes
+IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.25  # between looks that find nothing
+STANDBY_S = 0.5  # between looks while another one reads
+AWAY_FIRST_S, AWAY_MOST_S = 0.2, 15.0  # between tries while the server or the database is away
+RESTING_MOST = 1_000  # tenants that rest at one time; beyond, everybody does for a moment
+
+
+class FlushGivenUp(SurehookError):
+    """Nothing could be published for as long as somebody had patience."""
+
+
+class Relay:
+    """`tell` gets a sentence for the operator."""
+
+    def __init__(
+        self,
+        store: RowStore,
+        publish: Publish,
+        *,
+        sleep: Callable[[float], Awaitable[object]],
+        monotonic: Callable[[], float],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._publish = publish
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._tell = tell
+        self._limit = ROWS
+        self._resting: dict[str, float] = {}  # tenants, and until when
+        self._trouble: str | None = None
+        self._idle_s, self._away_s = IDLE_FIRST_S, AWAY_FIRST_S
+        self.published = 0
+        self.refused = 0
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        try:
+            while True:
+                if await self._round():
+                    await self._store.idle(self._idle_s)
+                    self._idle_s = min(self._idle_s * 2, IDLE_MOST_S)
+                else:
+                    self._idle_s = IDLE_FIRST_S
+        finally:
+            await self._store.close()
+
+    async def flush(self, *, patience_s: float) -> None:
+        """Publish until nothing is left. Raises FlushGivenUp where nothing could be published for so long."""
+        try:
+            done, until = 0, self._monotonic() + patience_s
+            while not await self._round():
+                if self.published + self.refused > done:
+                    done, until = self.published + self.refused, self._monotonic() + patience_s
+                elif self._monotonic() > until:
+                    raise FlushGivenUp(
+                        self._trouble or "another relay reads, or the tenants of these rows have to wait"
+                    )
+        finally:
+            await self._store.close()
+
+    async def _round(self) -> bool:
+        """Publish the next rows; True if there were none."""
+        try:
+            now = self._monotonic()
+            self._resting = {tenant: until for tenant, until in self._resting.items() if until > now}
+            if len(self._resting) > RESTING_MOST:
+                await self._sleep(IDLE_MOST_S)
+                return False
+            rows = await self._store.take(self._limit, SIZE, tuple(self._resting))
+            if rows:
+                await self._take_over(rows)
+            elif rows is None:
+                await self._sleep(STANDBY_S)
+            elif self._resting:
+                await self._store.release()
+                await self._sleep(IDLE_MOST_S)
+            else:
+                return True
+        except RowsAway as error:
+            await self._away(f"the database is away: {error}")
+        return False
+
+    async def _take_over(self, rows: list[OutboxRow]) -> None:
+        good: list[OutboxRow] = []
+        faults: list[RefusedRow] = []
+        for row in rows:
+            event = event_of(row)
+            if isinstance(event, Problem):
+                faults.append(RefusedRow(row.position, event.code, event.detail))
+            else:
+                good.append(row)
+        try:
+            answers = await self._publish(good) if good else []
+        except NotPublished as error:
+            if error.answer is None or not error.answer.is_final:
+                await self._store.release()
+                await self._away(f"rows wait: {error}")
+                return
+            if len(good) > 1:  # look for the one that it is about
+                await self._store.release()
+                self._limit = len(good) // 2
+                return
+            answers = [error.answer]
+        settled = settlement(good, answers)
+        await self._store.settle(settled.published, [*faults, *settled.refused])
+        self._back()
+        self.published += len(settled.published)
+        self.refused += len(faults) + len(settled.refused)
+        for each in (*faults, *settled.refused):
+            self._tell(f"put aside: row {each.position}, {each.code}: {each.reason}")
+        self._limit = min(ROWS, self._limit * 2)
+        now = self._monotonic()
+        self._resting.update({tenant: now + seconds for tenant, seconds in settled.resting.items()})
+
+    async def _away(self, trouble: str) -> None:
+        """Tell of it once, and pause."""
+        if self._trouble is None:
+            self._tell(trouble)
+        self._trouble = trouble
+        pause_s, self._away_s = self._away_s, min(self._away_s * 2, AWAY_MOST_S)
+        await self._sleep(pause_s)
+
+    def _back(self) -> None:
+        if self._trouble is not None:
+            self._tell("publishing again")
+        self._trouble, self._away_s = None, AWAY_FIRST_S

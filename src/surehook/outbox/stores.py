@@ -1,0 +1,270 @@
+"""The rows of an outbox in PostgreSQL, MySQL or MariaDB, and SQLite, over SQLAlchemy.
+
+Who reads is decided by a lock that ends with its holder: on PostgreSQL an advisory lock of the transaction that reads and
+removes, so that poolers do no harm; on MySQL a lock of the connection; on SQLite, where a transaction would keep writers out, a
+lock on a file beside the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, bindparam, inspect, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from surehook.core.outbox import COLUMNS, READ, OutboxRow
+from surehook.core.outbox_answers import RefusedRow
+from surehook.core.outbox_tables import READS, TABLE, Dialect, check_table, create
+from surehook.ports.outbox import RowsAway
+
+R = TypeVar("R")
+
+# Rows up to the one with which their payloads reach :size, at least one.
+_TAKE = (
+    "SELECT {read} FROM (SELECT {read}, SUM(length(payload)) OVER (ORDER BY position) - length(payload) AS before_it "
+    "FROM (SELECT {read} FROM {table} {where} ORDER BY position LIMIT :most) AS next) AS sized "
+    "WHERE before_it < :size ORDER BY position"
+)
+_COLUMNS = ", ".join(COLUMNS)
+
+
+class RowsInDatabase:
+    """One connection to the database of an engine."""
+
+    def __init__(self, engine: Engine, *, table: str = TABLE, clock: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self._table = check_table(table)
+        self._clock = clock
+        name = engine.dialect.name
+        self.dialect: Dialect = {"postgresql": "postgresql", "sqlite": "sqlite"}.get(name, "mysql")  # type: ignore[assignment]
+        self._connection: Connection | None = None
+        self._lock: int | None = None
+
+    # -- for a relay --------------------------------------------------------------------------------------
+
+    def take(self, limit: int, size: int, resting: Collection[str]) -> list[OutboxRow] | None:
+        return self._asked(lambda: self._take(limit, size, resting))
+
+    def settle(self, published: Sequence[int], refused: Sequence[RefusedRow]) -> None:
+        self._asked(lambda: self._settle(published, refused))
+
+    def release(self) -> None:
+        self._asked(lambda: self._connected().rollback())
+
+    def close(self) -> None:
+        self._drop()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        self._engine.dispose()
+
+    def _take(self, limit: int, size: int, resting: Collection[str]) -> list[OutboxRow] | None:
+        if not self._is_ours():
+            self._connected().rollback()
+            return None
+        where = "WHERE tenant NOT IN :resting" if resting else ""
+        statement = text(_TAKE.format(read=", ".join(READ), table=self._table, where=where))
+        given: dict[str, object] = {"most": limit, "size": size}
+        if resting:
+            statement = statement.bindparams(bindparam("resting", expanding=True))
+            given["resting"] = list(resting)
+        rows = [OutboxRow(*row) for row in self._connected().execute(statement, given)]
+        if self.dialect != "postgresql":
+            self._connected().rollback()
+        return rows
+
+    def _is_ours(self) -> bool:
+        """True if nobody else reads."""
+        if self.dialect == "sqlite":
+            return self._has_file()
+        if self.dialect == "postgresql":
+            ask = f"SELECT pg_try_advisory_xact_lock(({READS}::bigint << 32) + '{self._table}'::regclass::oid::bigint)"
+        else:
+            ask = f"SELECT get_lock(concat(database(), '.{self._table}'), 0)"
+        return bool(self._connected().execute(text(ask.replace("::", "\\:\\:"))).scalar())
+
+    def _has_file(self) -> bool:
+        if self._lock is None:
+            database = self._engine.url.database
+            if not database or database == ":memory:":
+                return True
+            self._lock = os.open(
+                f"{Path(database).resolve()}-outbox", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _settle(self, published: Sequence[int], refused: Sequence[RefusedRow]) -> None:
+        connection = self._connected()
+        now = int(self._clock() * 1000)
+        for row in refused:
+            connection.execute(
+                text(
+                    f"INSERT INTO {self._table}_refused (position, {_COLUMNS}, code, reason, refused_at) "
+                    f"SELECT position, {_COLUMNS}, :code, :reason, :now FROM {self._table} WHERE position = :position"
+                ),
+                {"position": row.position, "code": row.code, "reason": row.reason, "now": now},
+            )
+        self._remove(self._table, [*published, *(row.position for row in refused)])
+        connection.commit()
+
+    def _remove(self, table: str, positions: Sequence[int]) -> int:
+        statement = text(f"DELETE FROM {table} WHERE position IN :positions")
+        given = {"positions": list(positions)}
+        return (
+            self._connected()
+            .execute(statement.bindparams(bindparam("positions", expanding=True)), given)
+            .rowcount
+        )
+
+    # -- for people -----------------------------------------------------------------------------------------
+
+    def status(self) -> Mapping[str, int | None]:
+        """Counts of rows that wait and that are put aside, and when the oldest that waits was written (Unix milliseconds)."""
+
+        def ask() -> Mapping[str, int | None]:
+            one = self._connected().execute
+            waiting, oldest = one(text(f"SELECT count(*), min(created_at) FROM {self._table}")).one()
+            refused = one(text(f"SELECT count(*) FROM {self._table}_refused")).scalar_one()
+            self._connected().rollback()
+            return {"waiting": waiting, "refused": refused, "oldest_at": oldest}
+
+        return self._asked(ask)
+
+    def create(self) -> bool:
+        """Make the tables; False: they are there."""
+
+        def make() -> bool:
+            connection = self._connected()
+            there = inspect(connection)
+            schema, _, name = self._table.rpartition(".")
+            found = there.has_table(name, schema=schema or None)
+            for statement in () if found else create(self.dialect, self._table):
+                connection.exec_driver_sql(statement)
+            connection.commit()
+            return not found
+
+        return self._asked(make)
+
+    def waiting(self, limit: int) -> list[OutboxRow]:
+        """The next rows, whoever reads."""
+        statement = text(f"SELECT {', '.join(READ)} FROM {self._table} ORDER BY position LIMIT :most")
+        return self._asked(lambda: self._rows(statement, limit))
+
+    def aside(self, limit: int) -> list[tuple[OutboxRow, str, str, int]]:
+        """Rows that are put aside, oldest first: the row, code, reason, and when (Unix milliseconds)."""
+        statement = text(
+            f"SELECT {', '.join(READ)}, code, reason, refused_at FROM {self._table}_refused ORDER BY position LIMIT :most"
+        )
+
+        def ask() -> list[tuple[OutboxRow, str, str, int]]:
+            found = self._connected().execute(statement, {"most": limit}).all()
+            self._connected().rollback()
+            return [(OutboxRow(*row[:-3]), row[-3], row[-2], row[-1]) for row in found]
+
+        return self._asked(ask)
+
+    def retry(self, limit: int) -> int:
+        """Put rows that are aside into the outbox again, behind all others; returns their number."""
+
+        def move() -> int:
+            connection = self._connected()
+            found = connection.execute(
+                text(f"SELECT position FROM {self._table}_refused ORDER BY position LIMIT :most"),
+                {"most": limit},
+            )
+            positions = [position for (position,) in found]
+            for position in positions:
+                connection.execute(
+                    text(
+                        f"INSERT INTO {self._table} ({_COLUMNS}) SELECT {_COLUMNS} FROM {self._table}_refused "
+                        "WHERE position = :position"
+                    ),
+                    {"position": position},
+                )
+            if positions:
+                self._remove(f"{self._table}_refused", positions)
+            connection.commit()
+            return len(positions)
+
+        return self._asked(move)
+
+    def prune(self, before_ms: int) -> int:
+        """Delete rows that were put aside before this instant; returns their number."""
+
+        def delete() -> int:
+            statement = text(f"DELETE FROM {self._table}_refused WHERE refused_at < :before")
+            count = self._connected().execute(statement, {"before": before_ms}).rowcount
+            self._connected().commit()
+            return count
+
+        return self._asked(delete)
+
+    # -- the connection ---------------------------------------------------------------------------------------
+
+    def _rows(self, statement: object, limit: int) -> list[OutboxRow]:
+        found = self._connected().execute(statement, {"most": limit}).all()  # type: ignore[call-overload]
+        self._connected().rollback()
+        return [OutboxRow(*row) for row in found]
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _asked(self, work: Callable[[], R]) -> R:
+        """Do it. Raises RowsAway, and lets go of the connection with all that it had taken."""
+        try:
+            return work()
+        except (SQLAlchemyError, OSError) as error:
+            self._drop()
+            said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+            raise RowsAway(" ".join(str(said).split())) from error
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+
+class RowsInThread:
+    """Implements `ports.outbox.RowStore`: `RowsInDatabase` in a thread of its own, one call after another."""
+
+    def __init__(
+        self, rows: RowsInDatabase, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
+        self._rows = rows
+        self._sleep = sleep
+        self._thread = ThreadPoolExecutor(1, "outbox")
+
+    async def take(self, limit: int, size: int, resting: Collection[str]) -> list[OutboxRow] | None:
+        return await self._do(partial(self._rows.take, limit, size, resting))
+
+    async def settle(self, published: Sequence[int], refused: Sequence[RefusedRow]) -> None:
+        await self._do(partial(self._rows.settle, published, refused))
+
+    async def release(self) -> None:
+        await self._do(self._rows.release)
+
+    async def idle(self, seconds: float) -> None:
+        await self.release()
+        await self._sleep(seconds)
+
+    async def close(self) -> None:
+        await self._do(self._rows.close)
+        self._thread.shutdown(wait=False)
+
+    async def _do(self, work: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -1,0 +1,92 @@
+"""`surehook outbox`, on a SQLite file of an application."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from surehook.outbox import Outbox
+from tests.cli.conftest import Run
+from tests.cli.fake_api import KEY, answer, fake_api
+
+DATABASE = ("--database", "sqlite:///app.db")
+
+
+@pytest.fixture
+def tables(surehook: Run, tmp_path: Path) -> Path:
+    ran = surehook("outbox", "upgrade", *DATABASE)
+    assert (ran.code, ran.err) == (0, "the tables are there now\n")
+    return tmp_path / "app.db"
+
+
+def put(tables: Path, *types: str) -> list[str]:
+    connection, outbox = sqlite3.connect(tables), Outbox(tenant="acme")
+    with connection:
+        ids = [outbox.put(connection, type, {"n": 1}, subject="doc_42") for type in types]
+    connection.close()
+    return ids
+
+
+def test_the_tables_are_made_once_and_printed_for_each_database(surehook: Run, tables: Path) -> None:
+    assert surehook("outbox", "upgrade", *DATABASE).err == "the tables were there already\n"
+    for dialect in ("sqlite", "postgresql", "mysql", "mariadb"):
+        ran = surehook("outbox", "ddl", "--dialect", dialect, "--table", "app.events")
+        assert ran.code == 0 and "CREATE TABLE app.events (" in ran.out
+    ran = surehook("outbox", "ddl", "--dialect", "sqlite", "--down")
+    assert ran.out.splitlines()[-1] == "DROP TABLE surehook_outbox;"
+    assert surehook("outbox", "ddl", "--dialect", "oracle").code == 2
+    assert surehook("outbox", "ddl", "--table", "a b").code == 5
+
+
+def test_what_is_printed_makes_the_tables(surehook: Run, tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "other.db")
+    connection.executescript(surehook("outbox", "ddl", "--dialect", "sqlite").out)
+    Outbox(tenant="acme").put(connection, "a", 1)
+    connection.executescript(surehook("outbox", "ddl", "--dialect", "sqlite", "--down").out)
+    connection.close()
+
+
+def test_what_waits_is_counted_and_listed(surehook: Run, tables: Path) -> None:
+    empty = surehook("outbox", "status", *DATABASE, "--json").json
+    assert empty == {"waiting": 0, "refused": 0, "oldest_at": None, "lag_s": 0.0}
+    assert surehook("outbox", "list", *DATABASE).err == "nothing waits\n"
+    ids = put(tables, "document.signed", "document.viewed")
+    found = surehook("outbox", "status", env={"SUREHOOK_OUTBOX_URL": "sqlite:///app.db"})
+    assert "waiting    2" in found.out
+    rows = surehook("outbox", "list", *DATABASE, "--json").json["data"]
+    assert [(row["id"], row["type"], row["subject"]) for row in rows] == [
+        (ids[0], "document.signed", "doc_42"), (ids[1], "document.viewed", "doc_42"),
+    ]  # fmt: skip
+    assert ids[0] in surehook("outbox", "list", *DATABASE, "--limit", "1").out
+
+
+def test_what_waits_is_published_and_what_is_refused_is_put_aside(surehook: Run, tables: Path) -> None:
+    ids = put(tables, "document.signed", "document.viewed")
+    refusal = {
+        "status": 422,
+        "code": "unknown_tenant",
+        "detail": "There is no tenant acme.",
+        "field": "tenant",
+    }
+    taken = answer(202, [{"id": ids[0], "deliveries": 1}, refusal])
+    with fake_api(**{"POST /v1/events/batch": taken}) as api:
+        ran = surehook("outbox", "flush", *DATABASE, "--server", api.url, "--api-key", KEY)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.endswith("1 published, 1 put aside\n") and "unknown_tenant" in ran.err
+    (row,) = surehook("outbox", "list", *DATABASE, "--refused", "--json").json["data"]
+    assert (row["id"], row["code"]) == (ids[1], "unknown_tenant")
+    assert "unknown_tenant" in surehook("outbox", "list", *DATABASE, "--refused").out
+    assert surehook("outbox", "retry", *DATABASE).err == "wait again: 1\n"
+    assert surehook("outbox", "list", *DATABASE, "--refused").err == "nothing was put aside\n"
+    assert surehook("outbox", "prune", *DATABASE, "--older", "0s").err == "deleted: 0\n"
+
+
+def test_mistakes_are_named(surehook: Run) -> None:
+    ran = surehook("outbox", "status")
+    assert ran.code == 2 and "SUREHOOK_OUTBOX_URL" in ran.err
+    ran = surehook("outbox", "status", *DATABASE)
+    assert ran.code == 6 and "surehook outbox upgrade" in ran.err
+    ran = surehook("outbox", "status", "--database", "oracle://user:secret@host/x")
+    assert ran.code == 2 and "secret" not in ran.err

@@ -1,0 +1,267 @@
+"""A relay publishes what is committed, in order and once, whatever the server answers and whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import create_engine
+
+from surehook.core import ids
+from surehook.core.outbox import OutboxRow
+from surehook.core.outbox_answers import TAKEN, RowAnswer
+from surehook.outbox.relay import AWAY_FIRST_S, ROWS, FlushGivenUp, Relay
+from surehook.outbox.stores import RowsInDatabase, RowsInThread
+from surehook.ports.outbox import NotPublished
+from tests.outbox.conftest import DRIVERS, OutboxDatabase, database_of
+
+DATABASES = ["sqlite", pytest.param("postgresql"), pytest.param("mariadb", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(params=DATABASES)
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutboxDatabase]:
+    yield from database_of(request.param, tmp_path)
+
+
+@pytest.fixture
+def stores(db: OutboxDatabase) -> Iterator[Callable[[], RowsInDatabase]]:
+    made: list[RowsInDatabase] = []
+
+    def make() -> RowsInDatabase:
+        engine = create_engine(db.url.replace(f"{db.name}://", f"{DRIVERS[db.name]}://"))
+        made.append(RowsInDatabase(engine, clock=lambda: 1_800_000_000.0))
+        return made[-1]
+
+    yield make
+    for store in made:
+        store.close()
+
+
+def insert(db: OutboxDatabase, *rows: tuple[str, str]) -> None:
+    """Rows of (tenant, payload), with ids by their place."""
+    from sqlalchemy import text
+
+    with db.engine.begin() as connection:
+        for number, (tenant, payload) in enumerate(rows):
+            connection.execute(
+                text(
+                    "INSERT INTO surehook_outbox (id, aggregatetype, aggregateid, type, payload, tenant, created_at) "
+                    "VALUES (:id, 'a', 'a', 'a', :payload, :tenant, 5)"
+                ),
+                {
+                    "id": ids.text(ids.EVENT, ids.counted_uuid7(5, number, bytes(8))),
+                    "payload": payload,
+                    "tenant": tenant,
+                },
+            )
+
+
+class Server:
+    """A server that keeps what it is sent, with refusals by payload and trouble by request."""
+
+    def __init__(self) -> None:
+        self.requests: list[list[Any]] = []
+        self.refusals: dict[Any, RowAnswer] = {}
+        self.troubles: list[Exception] = []
+
+    async def post(self, rows: list[OutboxRow]) -> list[RowAnswer]:
+        found = [msgspec.json.decode(row.payload) for row in rows]
+        self.requests.append(found)
+        if self.troubles:
+            raise self.troubles.pop(0)
+        return [self.refusals.get(data, TAKEN) for data in found]
+
+
+class Clock:
+    """Time that passes where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self._more = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        self._more.set()
+        await asyncio.sleep(0)
+
+    async def has_slept(self, times: int) -> None:
+        """Wait until somebody has slept so often from now on."""
+        for _ in range(times):
+            self._more.clear()
+            await self._more.wait()
+
+
+class Desk:
+    def __init__(self, store: RowsInDatabase) -> None:
+        self.server, self.clock, self.told = Server(), Clock(), list[str]()
+        self.relay = Relay(
+            RowsInThread(store, sleep=self.clock.sleep), self.server.post,
+            sleep=self.clock.sleep, monotonic=lambda: self.clock.now, tell=self.told.append,
+        )  # fmt: skip
+
+    async def run(self) -> None:
+        await self.relay.flush(patience_s=60)
+
+
+@pytest.fixture
+def desk(stores: Callable[[], RowsInDatabase]) -> Desk:
+    return Desk(stores())
+
+
+def waiting(db: OutboxDatabase) -> int:
+    return int(db.ask("SELECT count(*) FROM surehook_outbox")[0][0])
+
+
+async def test_rows_are_published_in_order_and_removed(db: OutboxDatabase, desk: Desk) -> None:
+    insert(db, *(("acme", str(number)) for number in range(ROWS + 7)))
+    await desk.run()
+    assert desk.server.requests == [list(range(ROWS)), list(range(ROWS, ROWS + 7))]
+    assert (waiting(db), desk.relay.published, desk.told) == (0, ROWS + 7, [])
+
+
+async def test_a_row_that_no_server_takes_is_put_aside_and_holds_nobody_up(
+    db: OutboxDatabase, desk: Desk
+) -> None:
+    desk.server.refusals[1] = RowAnswer(422, "unknown_tenant", "no such tenant")
+    insert(db, ("acme", "0"), ("acme", "1"), ("acme", "{"), ("acme", "3"))
+    await desk.run()
+    assert (waiting(db), desk.relay.published, desk.relay.refused) == (0, 2, 2)
+    found = db.ask("SELECT payload, code, reason, refused_at FROM surehook_outbox_refused ORDER BY position")
+    assert found[0] == ("1", "unknown_tenant", "no such tenant", 1_800_000_000_000)
+    assert found[1][:2] == ("{", "invalid_json")
+    assert len(desk.told) == 2 and "unknown_tenant" in "".join(desk.told)
+
+
+async def test_while_the_server_is_away_everything_waits(db: OutboxDatabase, desk: Desk) -> None:
+    desk.server.troubles = [
+        NotPublished("away"), NotPublished("full", RowAnswer(503, "overloaded", "full")),
+        NotPublished("no key", RowAnswer(401, "unauthorized", "no key")),
+    ]  # fmt: skip
+    insert(db, ("acme", "0"), ("acme", "1"))
+    await desk.run()
+    assert desk.server.requests == [[0, 1]] * 4
+    assert desk.clock.slept[:3] == [AWAY_FIRST_S, 2 * AWAY_FIRST_S, 4 * AWAY_FIRST_S]
+    assert (len(desk.told), desk.told[-1], waiting(db)) == (2, "publishing again", 0)
+
+
+async def test_a_tenant_whose_rows_are_to_come_later_rests_and_others_do_not(
+    db: OutboxDatabase, desk: Desk
+) -> None:
+    desk.server.refusals[0] = RowAnswer(429, "tenant_overloaded", "later")
+    insert(db, ("slow", "0"), ("acme", "1"))
+
+    async def post(rows: list[OutboxRow]) -> list[RowAnswer]:
+        answers = await Server.post(desk.server, rows)
+        if len(desk.server.requests) == 1:
+            insert(db, ("slow", "2"), ("acme", "3"))
+        elif len(desk.server.requests) == 2:
+            desk.server.refusals.clear()
+        return answers
+
+    desk.relay._publish = post
+    await desk.run()
+    assert desk.server.requests == [[0, 1], [3], [0, 2]]
+    assert waiting(db) == 0
+
+
+async def test_a_request_that_is_refused_as_a_whole_is_halved_until_the_row_is_found(
+    db: OutboxDatabase, desk: Desk
+) -> None:
+    async def post(rows: list[OutboxRow]) -> list[RowAnswer]:
+        answers = await Server.post(desk.server, rows)
+        if 2 in desk.server.requests[-1]:
+            raise NotPublished("too large", RowAnswer(413, "body_too_large", "too large"))
+        return answers
+
+    desk.relay._publish = post
+    insert(db, *(("acme", str(number)) for number in range(5)))
+    await desk.run()
+    assert [data for request in desk.server.requests for data in request if 2 not in request] == [0, 1, 3, 4]
+    assert db.ask("SELECT payload, code FROM surehook_outbox_refused") == [("2", "body_too_large")]
+
+
+async def test_a_flush_gives_up_where_nothing_can_be_published(db: OutboxDatabase, desk: Desk) -> None:
+    desk.server.troubles = [NotPublished("away")] * 100
+    insert(db, ("acme", "0"))
+    with pytest.raises(FlushGivenUp, match="away"):
+        await desk.run()
+    assert (waiting(db), len(desk.told)) == (1, 1)
+    assert 60 < desk.clock.now < 90
+
+
+async def test_a_relay_that_waits_finds_what_is_written(db: OutboxDatabase, desk: Desk) -> None:
+    work = asyncio.ensure_future(desk.relay.run())
+    await desk.clock.has_slept(5)
+    insert(db, ("acme", "0"))
+    await desk.clock.has_slept(10)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert (waiting(db), desk.relay.published) == (0, 1)
+
+
+async def test_one_relay_reads_at_a_time_and_another_goes_on_when_it_ends(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    insert(db, ("acme", "0"))
+    first, second = stores(), stores()
+    rows = first.take(10, 1000, ())
+    assert rows is not None and len(rows) == 1
+    assert second.take(10, 1000, ()) is None
+    first.close()  # as though it had died
+    # A server learns of the end of a connection a moment later.
+    rows = next(rows for _ in range(10_000) if (rows := second.take(10, 1000, ())) is not None)
+    assert [row.payload for row in rows] == ["0"]
+    second.settle([rows[0].position], ())
+    assert waiting(db) == 0
+
+
+async def test_what_is_given_back_is_taken_again(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    insert(db, ("acme", "0"), ("slow", "1"))
+    store = stores()
+    assert [row.payload for row in store.take(10, 1000, ()) or ()] == ["0", "1"]
+    store.release()
+    assert [row.payload for row in store.take(10, 1000, ("slow",)) or ()] == ["0"]
+    store.release()
+
+
+async def test_a_round_is_bounded_by_the_size_of_its_payloads(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    insert(db, *(("acme", f'"{"x" * 98}"') for _ in range(5)))
+    store = stores()
+    assert len(store.take(10, 250, ()) or ()) == 3
+    store.release()
+    assert len(store.take(10, 1, ()) or ()) == 1
+    store.release()
+
+
+async def test_what_was_put_aside_is_published_again_or_deleted(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    store, desk = stores(), Desk(stores())
+    desk.server.refusals = {0: RowAnswer(422, "unknown_tenant", "none"), 1: RowAnswer(422, "bad", "bad")}
+    insert(db, ("acme", "0"), ("acme", "1"))
+    assert store.status() == {"waiting": 2, "refused": 0, "oldest_at": 5}
+    assert [row.payload for row in store.waiting(1)] == ["0"]
+    await desk.run()
+    assert [(row.payload, code) for row, code, *_ in store.aside(5)] == [
+        ("0", "unknown_tenant"),
+        ("1", "bad"),
+    ]
+    assert store.retry(1) == 1
+    assert store.status() == {"waiting": 1, "refused": 1, "oldest_at": 5}
+    assert store.prune(1_800_000_000_000) == 0
+    assert store.prune(1_800_000_000_001) == 1
+    desk.server.refusals.clear()
+    again = Desk(stores())
+    await again.run()
+    assert (again.relay.published, waiting(db)) == (1, 0)
