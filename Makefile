@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults upgrade clean
+.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds bench-outbox outbox-kills hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults upgrade clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -106,6 +106,12 @@ bench-scale: $(READY) ## what a delivery costs on PostgreSQL, in several process
 
 bench-fairness: $(READY) ## what a tenant notices of what another is owed: 64 MiB, a crowd of endpoints, 50,000 and 1,000,000 due rows; PART=owed,deep … LEDGER=pg
 	$(BIN)/python -m lab.bench.fairness --seconds $(SECONDS) $(if $(PART),--part '$(PART)') $(if $(LEDGER),--ledger '$(LEDGER)')
+
+bench-outbox: $(READY) ## CPU that `put` adds, transactions a second beside a bare insert, commit to arrival, events a second of the relay (two minutes)
+	$(BIN)/python -m lab.bench.outbox
+
+outbox-kills: $(READY) ## kill -9 of an application, its relay and the server on each database
+	$(BIN)/python -m lab.bench.outbox_kills --kills $(KILLS)
 
 bench-inbox: $(READY) ## durable accepts of the inbox beside a handler that commits each request by itself, and processing (three minutes)
 	$(BIN)/python -m lab.bench.inbox $(if $(RECORD),--record $(RECORD))

@@ -41,6 +41,7 @@ ROW = (
 )
 OWN = "INSERT INTO document (name) VALUES ('doc_42')"
 ROUNDS, EACH = 7, 400
+WRITERS, SPEED_S, ARRIVE_S = 16, 3.0, 10.0
 
 
 class PutCost(msgspec.Struct, frozen=True):
@@ -116,6 +117,92 @@ async def _in_turns(*works: Callable[[], Awaitable[None]]) -> list[float]:
     return [round(statistics.median(found), 1) for found in costs]
 
 
+async def same_database(url: str, folder: pathlib.Path) -> dict[str, Any]:
+    """Transactions a second with a bare insert and with `put`, in turns, while a server publishes; and the time from the
+    commit to the arrival at 200 a second."""
+    import asyncpg
+
+    from lab.bench.stage import receiver
+
+    pool = await asyncpg.create_pool(url, min_size=WRITERS, max_size=WRITERS)
+    outbox = Outbox(tenant="acme")
+    bare = BARE.replace("surehook_outbox", "bare").format(", ".join(f"${number}" for number in range(1, 9)))
+    await pool.execute("CREATE TABLE bare (LIKE surehook_outbox INCLUDING ALL)")
+
+    async def inserts(connection: Any) -> None:
+        await connection.execute(bare, *ROW)
+
+    async def puts(connection: Any) -> None:
+        await outbox.aput(connection, "document.viewed", DATA, subject="doc_42")
+
+    async def a_second(work: Callable[[Any], Awaitable[None]]) -> float:
+        until, done = time.monotonic() + SPEED_S, 0
+
+        async def one() -> None:
+            nonlocal done
+            async with pool.acquire() as connection:
+                while time.monotonic() < until:
+                    async with connection.transaction():
+                        await work(connection)
+                    done += 1
+
+        await asyncio.gather(*(one() for _ in range(WRITERS)))
+        return done / SPEED_S
+
+    async def empty() -> None:
+        while await pool.fetchval("SELECT count(*) FROM surehook_outbox"):  # noqa: ASYNC110 (another process)
+            await asyncio.sleep(0.05)
+
+    await pool.execute("TRUNCATE surehook_outbox; CREATE SCHEMA surehook")
+    server = Server(
+        Launch(
+            folder=folder, database_url=f"{url}?search_path=surehook",
+            settings={"SUREHOOK_OUTBOX_TABLE": "public.surehook_outbox"},
+        )
+    )  # fmt: skip
+    apart = []
+    for _ in range(5):
+        apart.append((await a_second(inserts), await a_second(puts)))
+    await pool.execute("TRUNCATE surehook_outbox")
+    with receiver() as sink:
+        server.start()
+        server.wait_ready()
+        server.api.tenant("acme")
+        server.api.endpoint("acme", sink.url("/ok"), ["document.signed"], None)
+        turns = []
+        for _ in range(5):
+            turns.append((await a_second(inserts), await a_second(puts)))
+            await empty()
+        committed: dict[str, int] = {}
+        async with pool.acquire() as connection:
+            for number in range(int(200 * ARRIVE_S)):
+                if not number:
+                    began = time.monotonic()
+                await asyncio.sleep(max(0.0, began + number / 200 - time.monotonic()))
+                async with connection.transaction():
+                    id = await outbox.aput(connection, "document.signed", DATA, subject="doc_42")
+                committed[id] = time.monotonic_ns()
+        await empty()
+        while sink.count().answered < len(committed):  # noqa: ASYNC110 (another process)
+            await asyncio.sleep(0.02)
+        _, events, at, _ = sink.report().rows()
+        late = sorted(
+            (instant - committed[event.decode()]) / 1e6 for event, instant in zip(events, at, strict=True)
+        )
+        server.stop()
+    await pool.close()
+    return {
+        "bare_per_s": round(statistics.median(turn[0] for turn in turns)),
+        "put_per_s": round(statistics.median(turn[1] for turn in turns)),
+        "ratio": round(statistics.median(turn[1] / turn[0] for turn in turns), 3),
+        "ratio_without_server": round(statistics.median(turn[1] / turn[0] for turn in apart), 3),
+        "commit_to_arrival_ms": {
+            name: round(late[int(len(late) * part)], 2)
+            for name, part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+        },
+    }
+
+
 def relay_speed(url: str, rows: int, folder: pathlib.Path) -> dict[str, Any]:
     """Events a second that a relay brings from PostgreSQL to a server on SQLite, one endpoint-less tenant."""
     import psycopg
@@ -179,6 +266,8 @@ def main() -> int:
                     connection.execute(statement)
             for cost in (asyncio.run(asyncpg_cost(url)), asyncio.run(psycopg_cost(url))):
                 _say({"put": cost, "added_us": round(cost.added_us, 1)})
+            with tempfile.TemporaryDirectory() as folder:
+                _say({"same database": asyncio.run(same_database(url, pathlib.Path(folder)))})
             with tempfile.TemporaryDirectory() as folder:
                 _say({"relay": relay_speed(url, given.rows, pathlib.Path(folder))})
     finally:
