@@ -173,9 +173,13 @@ def _ask(database: str | None, table: str, work: Callable[[RowsInDatabase], R]) 
     try:
         return work(store)
     except RowsAway as error:
-        raise CommandError(
-            f"the database says: {error}", hint="`surehook outbox upgrade` makes the tables", code=UNREACHABLE
-        ) from None
+        has_none = any(said in str(error) for said in ("no such table", "does not exist", "doesn't exist"))
+        hint = (
+            "`surehook outbox upgrade` makes the tables"
+            if has_none
+            else "is it running, and is the URL right?"
+        )
+        raise CommandError(f"the database says: {error}", hint=hint, code=UNREACHABLE) from None
     finally:
         store.close()
 

@@ -70,8 +70,15 @@ def item(
 ) -> bytes:
     """An event as an item of a batch."""
     head = _encode(_Head(id, tenant, type, subject, sequence))
-    more = b"" if fields is None else b"," + fields.strip().encode()[1:-1]
-    return b"".join((head[:-1], more, b',"data":', data, b"}"))
+    return b"".join((head[:-1], _inner(fields), b',"data":', data, b"}"))
+
+
+def _inner(fields: str | None) -> bytes:
+    """The members of `fields` after a comma. A text that is no object spoils the item."""
+    text = "{}" if fields is None else fields.strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        return b",!"
+    return b"," + text[1:-1].encode() if text[1:-1].strip() else b""
 
 
 def event_of(row: OutboxRow) -> EventIn | Problem:

@@ -12,6 +12,7 @@ from surehook.core.outbox import OutboxRow
 NOT_ITS_FAULT = (401, 403, 404, 408, 429)
 # For which a tenant's rows rest, where the server does not say.
 REST_S = 1.0
+REASON_CHARS = 1_000
 
 
 class RowAnswer(Struct, frozen=True, gc=False):
@@ -39,6 +40,12 @@ class RefusedRow(Struct, frozen=True, gc=False):
     reason: str
 
 
+def refused_row(position: int, code: str, reason: str) -> RefusedRow:
+    """A refusal whose reason every database can store: parts of a payload may stand in it."""
+    clean = reason.encode(errors="replace").decode().replace("\x00", "\ufffd")
+    return RefusedRow(position, code, clean[:REASON_CHARS])
+
+
 class RowSettlement(Struct, frozen=True):
     """The fate of the rows of one request.
 
@@ -61,7 +68,7 @@ def settlement(rows: Sequence[OutboxRow], answers: Sequence[RowAnswer]) -> RowSe
         if answer.code is None:
             published.append(row.position)
         elif answer.is_final:
-            refused.append(RefusedRow(row.position, answer.code, answer.detail))
+            refused.append(refused_row(row.position, answer.code, answer.detail))
         else:
             resting[row.tenant] = max(resting.get(row.tenant, 0.0), answer.retry_after_s or REST_S)
     return RowSettlement(published, refused, resting)

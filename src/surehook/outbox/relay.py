@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from surehook.core import limits
 from surehook.core.errors import Problem, SurehookError
 from surehook.core.outbox import OutboxRow, event_of
-from surehook.core.outbox_answers import RefusedRow, settlement
+from surehook.core.outbox_answers import RefusedRow, refused_row, settlement
 from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
 
 ROWS = 500  # published together …
@@ -111,7 +111,7 @@ class Relay:
         for row in rows:
             event = event_of(row)
             if isinstance(event, Problem):
-                faults.append(RefusedRow(row.position, event.code, event.detail))
+                faults.append(refused_row(row.position, event.code, event.detail))
             else:
                 good.append(row)
         try:

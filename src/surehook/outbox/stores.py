@@ -88,7 +88,7 @@ class RowsInDatabase:
         if self.dialect == "postgresql":
             ask = f"SELECT pg_try_advisory_xact_lock(({READS}::bigint << 32) + '{self._table}'::regclass::oid::bigint)"
         else:
-            ask = f"SELECT get_lock(concat(database(), '.{self._table}'), 0)"
+            ask = f"SELECT get_lock(md5(concat(database(), '.{self._table}')), 0)"  # names have 64 characters
         return bool(self._connected().execute(text(ask.replace("::", "\\:\\:"))).scalar())
 
     def _has_file(self) -> bool:
@@ -220,7 +220,11 @@ class RowsInDatabase:
 
     def _connected(self) -> Connection:
         if self._connection is None:
-            self._connection = self._engine.connect()
+            connection = self._engine.connect()
+            if self.dialect != "sqlite":
+                # What is read after the lock is what others have left, whatever the database's default is.
+                connection = connection.execution_options(isolation_level="READ COMMITTED")
+            self._connection = connection
         return self._connection
 
     def _asked(self, work: Callable[[], R]) -> R:

@@ -11,6 +11,7 @@ from surehook.core.errors import LedgerError
 from surehook.core.outbox import COLUMNS, READ, OutboxRow
 from surehook.core.outbox_answers import RefusedRow
 from surehook.core.outbox_tables import READS, SLEEPS, check_table
+from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
 from surehook.ledgers.postgres.session import PostgresSession
 from surehook.ports.clock import Clock
@@ -51,7 +52,7 @@ class PostgresOutbox:
                 return None
             found = await self._session.rows(self._take_sql, limit, size, list(resting))
             return [OutboxRow(*row) for row in found]
-        except LedgerError as error:
+        except (LedgerError, Unstorable) as error:
             raise await self._away(error) from error
 
     async def settle(self, published: Sequence[int], refused: Sequence[RefusedRow]) -> None:
@@ -69,7 +70,7 @@ class PostgresOutbox:
             transaction, self._transaction = self._transaction, None
             if transaction is not None:
                 await transaction.aclose()
-        except LedgerError as error:
+        except (LedgerError, Unstorable) as error:
             raise await self._away(error) from error
 
     async def release(self) -> None:
@@ -79,13 +80,14 @@ class PostgresOutbox:
     async def idle(self, seconds: float) -> None:
         try:
             if seconds < DOZE_AFTER_S or not await self._locks(SLEEPS):
+                # Somebody's transaction with new rows is open: others' rows come meanwhile.
                 await self.release()
-                await self._clock.sleep(seconds)
+                await self._clock.sleep(min(seconds, DOZE_AFTER_S))
             elif not await self._session.rows(f"select 1 from {self._table} limit 1"):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(DOZE_S):
                         await self._hinted.wait()
-        except LedgerError as error:
+        except (LedgerError, Unstorable) as error:
             raise await self._away(error) from error
 
     async def close(self) -> None:
@@ -100,6 +102,6 @@ class PostgresOutbox:
     async def _locks(self, kind: int) -> bool:
         return bool(await self._session.value(_LOCK.format(kind=kind, table=self._table)))
 
-    async def _away(self, error: LedgerError) -> RowsAway:
+    async def _away(self, error: Exception) -> RowsAway:
         await self.release()
         return RowsAway(str(error))
