@@ -119,8 +119,11 @@ def test_a_defect_is_logged_whole_and_told_in_one_sentence(caplog: pytest.LogCap
     assert "the cause" not in response.text and "the cause" in caplog.text
 
 
-# Codes of commands and of settings, which no caller of the API can meet.
-ELSEWHERE = {"bad_duration", "backup_exists", "backup_failed", "backup_unsupported"}
+# Codes of commands, of settings and of the outbox in an application, which no caller of the API can meet.
+ELSEWHERE = {
+    "bad_duration", "backup_exists", "backup_failed", "backup_unsupported", "bad_table", "no_transaction", "not_awaitable",
+    "not_blocking", "unknown_transaction",
+}  # fmt: skip
 
 
 def test_the_map_holds_every_code_that_is_raised_and_no_other() -> None:
