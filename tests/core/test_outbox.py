@@ -32,7 +32,7 @@ def test_a_good_row_is_an_event(fields: str | None) -> None:
         ("{", None, "invalid_json"), ("", None, "invalid_json"), ("1}", None, "invalid_json"), ("1", "[]", "invalid_json"),
         ("1", "x", "invalid_json"), ("1", '{"source":"s"', "invalid_json"), ("1", '"source":"s"', "invalid_json"),
         ("1", '{"tenant":"other"}', "duplicate_key"), ("1", '{"data":2}', "duplicate_key"), ("1", '{"more":1}', "unknown_field"),
-        ('1,"tenant":"other"', None, "duplicate_key"), ('"\\u0000"', None, "bad_text"), ("1", '{"sequence":8}', "duplicate_key"),
+        ('1,"source":"evil"', None, "invalid_json"), ('1,"tenant":"other"', None, "duplicate_key"), ('"\\u0000"', None, "bad_text"), ("1", '{"sequence":8}', "duplicate_key"),
     ],
 )  # fmt: skip
 def test_a_row_that_no_server_takes_has_a_reason(payload: str, fields: str | None, code: str) -> None:

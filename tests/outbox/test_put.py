@@ -65,6 +65,7 @@ async def test_all_fields_of_an_event_are_kept(app: Application, db: OutboxDatab
         (("not a type!", 1, {}), "invalid_event_type", "type"),
         (("a", float("nan"), {}), "invalid_json", "data"),
         (("a", b"{", {}), "invalid_json", None),
+        (("a", b'1,"source":"evil"', {}), "invalid_json", "data"),
         (("a", object(), {}), "invalid_json", "data"),
         (("a", 1, {"subject": "s" * 300}), "too_long", "subject"),
         (("a", "x" * 300_000, {}), "body_too_large", None),

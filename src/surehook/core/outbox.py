@@ -83,7 +83,14 @@ def _inner(fields: str | None) -> bytes:
 
 def event_of(row: OutboxRow) -> EventIn | Problem:
     """The row's event, or the reason why no server would take it: anybody with the right to insert may have written it."""
-    return decode_item(item_of(row))
+    return whole(decode_item(item_of(row)), row.payload.encode())
+
+
+def whole(event: EventIn | Problem, payload: bytes) -> EventIn | Problem:
+    """The event, if its data is all of the payload: one that ends early could go on with fields of the event."""
+    if isinstance(event, EventIn) and event.data != payload.strip(b" \t\n\r"):
+        return Problem("invalid_json", "the payload is more than one JSON value", field="data")
+    return event
 
 
 def fields_of(given: Mapping[str, object]) -> str | None:

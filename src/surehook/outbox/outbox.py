@@ -10,7 +10,7 @@ from datetime import datetime
 from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.json_value import encode_value
-from surehook.core.outbox import aggregate_of, fields_of, item
+from surehook.core.outbox import aggregate_of, fields_of, item, whole
 from surehook.core.outbox_tables import TABLE, check_table
 from surehook.core.published import decode_item
 from surehook.outbox.statements import Statement, insert, insert_numbered
@@ -149,7 +149,7 @@ class Outbox:
         id = ids.text(ids.EVENT, ids.uuid7(now_ms, self._chance(10)))
         fields = fields_of(others)
         payload = data if isinstance(data, bytes) else _encoded(data)
-        event = decode_item(item(id, tenant, type, payload, subject, sequence, fields))
+        event = whole(decode_item(item(id, tenant, type, payload, subject, sequence, fields)), payload)
         if isinstance(event, Problem):
             raise event
         row = (
