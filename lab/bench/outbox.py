@@ -160,9 +160,7 @@ async def same_database(url: str, folder: pathlib.Path) -> dict[str, Any]:
             settings={"SUREHOOK_OUTBOX_TABLE": "public.surehook_outbox"},
         )
     )  # fmt: skip
-    apart = []
-    for _ in range(5):
-        apart.append((await a_second(inserts), await a_second(puts)))
+    apart = [(await a_second(inserts), await a_second(puts)) for _ in range(5)]
     await pool.execute("TRUNCATE surehook_outbox")
     with receiver() as sink:
         server.start()

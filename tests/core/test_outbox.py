@@ -7,7 +7,7 @@ import pytest
 from surehook.core.envelope import EventIn
 from surehook.core.errors import Problem
 from surehook.core.outbox import OutboxRow, aggregate_of, event_of
-from surehook.core.outbox_answers import TAKEN, RowAnswer, refused_row, settlement
+from surehook.core.outbox_answers import TAKEN, RowAnswer, TenantRest, refused_row, settlement
 
 ID = "evt_01m8k7m42de4rbf707a4gm7w62"
 
@@ -52,12 +52,12 @@ def test_what_is_no_fault_of_an_event_comes_later(status: int, fate: str) -> Non
     settled = settlement([row(1), row(2, tenant="other")], [RowAnswer(status, "code", "why"), TAKEN])
     assert settled.published == [2]
     assert [each.position for each in settled.refused] == ([1] if fate == "refused" else [])
-    assert settled.resting == ({"acme": 1.0} if fate == "rests" else {})
+    assert settled.resting == ({"acme": TenantRest(1.0, "code", "why")} if fate == "rests" else {})
 
 
 def test_a_tenant_rests_for_as_long_as_the_server_says() -> None:
     answers = [RowAnswer(429, "tenant_overloaded", "", 3.0), RowAnswer(429, "tenant_overloaded", "", 2.0)]
-    assert settlement([row(1), row(2)], answers).resting == {"acme": 3.0}
+    assert settlement([row(1), row(2)], answers).resting == {"acme": TenantRest(3.0, "tenant_overloaded", "")}
 
 
 def test_a_reason_can_be_stored_anywhere() -> None:

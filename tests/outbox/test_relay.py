@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from surehook.core import ids
-from surehook.core.outbox import OutboxRow
+from surehook.core.outbox import COLUMNS, OutboxRow
 from surehook.core.outbox_answers import TAKEN, RowAnswer
 from surehook.outbox.relay import AWAY_FIRST_S, ROWS, FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
@@ -147,7 +147,8 @@ async def test_while_the_server_is_away_everything_waits(db: OutboxDatabase, des
     await desk.run()
     assert desk.server.requests == [[0, 1]] * 4
     assert desk.clock.slept[:3] == [AWAY_FIRST_S, 2 * AWAY_FIRST_S, 4 * AWAY_FIRST_S]
-    assert (len(desk.told), desk.told[-1], waiting(db)) == (2, "publishing again", 0)
+    assert desk.told == ["rows wait: away", "rows wait: full", "rows wait: no key", "publishing again"]
+    assert waiting(db) == 0
 
 
 async def test_a_tenant_whose_rows_are_to_come_later_rests_and_others_do_not(
@@ -167,6 +168,7 @@ async def test_a_tenant_whose_rows_are_to_come_later_rests_and_others_do_not(
     desk.relay._publish = post
     await desk.run()
     assert desk.server.requests == [[0, 1], [3], [0, 2]]
+    assert desk.told == ["rows of tenant slow wait, tenant_overloaded: later"]
     assert waiting(db) == 0
 
 
@@ -265,3 +267,56 @@ async def test_what_was_put_aside_is_published_again_or_deleted(
     again = Desk(stores())
     await again.run()
     assert (again.relay.published, waiting(db)) == (1, 0)
+
+
+async def test_a_row_that_cannot_be_read_is_put_aside_and_holds_nobody_up(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    insert(
+        db, ("acme", "0"), ("acme", "1"), ("acme", "2"), ("acme", '"' + "x" * 300_000 + '"'), ("acme", "4")
+    )
+    if db.name == "sqlite":  # which keeps in any column whatever it is given
+        db.ask("UPDATE surehook_outbox SET payload = x'ff' WHERE position = 1")
+        db.ask("UPDATE surehook_outbox SET payload = CAST(x'22ff22' AS TEXT) WHERE position = 2")
+        db.ask("UPDATE surehook_outbox SET fields = 7 WHERE position = 3")
+    desk = Desk(stores())
+    await desk.run()
+    codes = [code for _, code, *_ in stores().aside(9)]
+    assert codes == (
+        ["wrong_type", "bad_text", "invalid_json", "body_too_large"]
+        if db.name == "sqlite"
+        else ["body_too_large"]
+    )
+    assert (waiting(db), desk.server.requests[0][-1]) == (0, 4)
+
+
+async def test_a_position_that_comes_again_is_put_aside_beside_the_older_row(
+    db: OutboxDatabase, desk: Desk
+) -> None:
+    """A table that was emptied may number its rows from the beginning."""
+    from sqlalchemy import text
+
+    desk.server.refusals[0] = RowAnswer(422, "bad", "bad")
+    insert(db, ("acme", "0"))
+    with db.engine.begin() as connection:
+        connection.execute(
+            text(
+                f"INSERT INTO surehook_outbox_refused (position, {', '.join(COLUMNS)}, code, reason, refused_at) "
+                f"SELECT position, {', '.join(COLUMNS)}, 'older', '', 1 FROM surehook_outbox"
+            )
+        )
+    await desk.run()
+    assert db.ask("SELECT code FROM surehook_outbox_refused ORDER BY number") == [("older",), ("bad",)]
+
+
+async def test_trouble_of_the_database_ends_when_it_answers(db: OutboxDatabase, desk: Desk) -> None:
+    db.ask("ALTER TABLE surehook_outbox RENAME TO elsewhere")
+    work = asyncio.ensure_future(desk.relay.run())
+    await desk.clock.has_slept(3)
+    db.ask("ALTER TABLE elsewhere RENAME TO surehook_outbox")
+    await desk.clock.has_slept(3)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert len(desk.told) == 2 and desk.told[0].startswith("the database cannot be asked")
+    assert desk.told[1] == "publishing again"

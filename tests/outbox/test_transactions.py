@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import create_engine
 
 from surehook.core.errors import Problem
-from surehook.core.outbox_tables import check_table
+from surehook.core.outbox_tables import check_table, create
 from surehook.outbox import Outbox
 from tests.servers import MariaDb, Postgres
 
@@ -59,6 +60,45 @@ def test_an_engine_that_commits_each_statement_is_refused(tmp_path: Path) -> Non
     engine.dispose()
 
 
+def test_an_engine_whose_driver_commits_each_statement_is_refused(tmp_path: Path, database: str) -> None:
+    url = database.replace("postgresql://", "postgresql+psycopg://")
+    for made in (
+        create_engine(f"sqlite:///{tmp_path / 'a.db'}", connect_args={"isolation_level": None}),
+        create_engine(url, connect_args={"autocommit": True}),
+    ):
+        with made.connect() as connection:
+            assert code_of(connection) == "no_transaction"
+        made.dispose()
+
+
+def test_a_cursor_keeps_the_rows_that_are_read_from_it(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    for statement in create("sqlite"):
+        connection.execute(statement)
+    cursor = connection.execute("VALUES (1), (2), (3)")
+    for (number,) in cursor:
+        OUTBOX.put(cursor, "a", number)
+    assert connection.execute("SELECT count(*) FROM surehook_outbox").fetchone() == (3,)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"subject": UUID(int=1)}, "wrong_type"), ({"tenant": 1}, "wrong_type"), ({"tenant": ""}, "too_long"),
+        ({"tenant": "a\x00"}, "too_long"), ({"subject": "\ud800"}, "bad_text"), ({"tenant": "\ud800"}, "bad_text"),
+    ],
+)  # fmt: skip
+def test_texts_that_no_database_stores_are_refused(tmp_path: Path, fields: dict[str, Any], code: str) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    with pytest.raises(Problem) as refused:
+        OUTBOX.put(connection, "a", 1, **fields)
+    assert refused.value.code == code
+    with pytest.raises(TypeError, match="no field 'more'"):
+        OUTBOX.put(connection, "a", 1, more=1)
+    connection.close()
+
+
 async def test_connections_to_postgresql_that_commit_each_statement_are_refused(database: str) -> None:
     import asyncpg
     import psycopg
@@ -97,7 +137,7 @@ async def test_connections_to_mysql_that_commit_each_statement_are_refused() -> 
             assert await async_code_of(awaited) == "no_transaction"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a;b", "a.b.c", "1a", 'a"b', "a" * 60])
+@pytest.mark.parametrize("name", ["", "a b", "a;b", "a.b.c", "1a", "Aa", 'a"b', "a" * 60])
 def test_a_tables_name_is_checked(name: str) -> None:
     with pytest.raises(Problem, match="bad_table"):
         Outbox(table=name)
@@ -106,8 +146,6 @@ def test_a_tables_name_is_checked(name: str) -> None:
 
 def test_the_right_to_insert_is_enough_on_postgresql(postgres: Postgres, database: str) -> None:
     import psycopg
-
-    from surehook.core.outbox_tables import create
 
     with psycopg.connect(database) as connection:
         for statement in create("postgresql"):

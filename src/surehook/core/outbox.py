@@ -28,9 +28,9 @@ _encode = msgspec.json.Encoder().encode
 class OutboxRow(Struct, frozen=True, gc=False):
     """One row.
 
-    position    order of writing, given by the database
+    position    order of writing, given by the database; on SQLite any column may hold something else than text
     id          the event's, as text: a second publication of the row is a repeat
-    payload     the event's `data`, JSON
+    payload     the event's `data`, JSON; None: the row is larger than any event
     fields      JSON object with other fields of the event; None: it has none
     created_at  Unix milliseconds of the application's clock
     """
@@ -39,7 +39,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
     id: str
     tenant: str
     type: str
-    payload: str
+    payload: str | None
     subject: str | None
     sequence: int | None
     fields: str | None
@@ -55,7 +55,8 @@ class _Head(Struct, omit_defaults=True, gc=False):
 
 
 def item_of(row: OutboxRow) -> bytes:
-    """The row as an item of `POST /v1/events/batch`. Its JSON is as good as that in `payload` and `fields`."""
+    """A row that is an event as an item of `POST /v1/events/batch`."""
+    assert row.payload is not None, "`event_of` has found no fault in it"
     return item(row.id, row.tenant, row.type, row.payload.encode(), row.subject, row.sequence, row.fields)
 
 
@@ -83,7 +84,15 @@ def _inner(fields: str | None) -> bytes:
 
 def event_of(row: OutboxRow) -> EventIn | Problem:
     """The row's event, or the reason why no server would take it: anybody with the right to insert may have written it."""
-    return whole(decode_item(item_of(row)), row.payload.encode())
+    if row.payload is None:
+        return Problem("body_too_large", "the row is larger than any event", field="data", status=413)
+    texts = (row.id, row.tenant, row.type, row.payload, row.subject or "", row.fields or "")
+    if not all(isinstance(text, str) for text in texts) or not isinstance(row.sequence, int | None):
+        return Problem("wrong_type", "a column holds something else than text or a number")
+    try:
+        return whole(decode_item(item_of(row)), row.payload.encode())
+    except UnicodeError:
+        return Problem("bad_text", "a column holds half of a surrogate pair, which no UTF-8 text can")
 
 
 def whole(event: EventIn | Problem, payload: bytes) -> EventIn | Problem:

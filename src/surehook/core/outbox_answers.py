@@ -46,29 +46,39 @@ def refused_row(position: int, code: str, reason: str) -> RefusedRow:
     return RefusedRow(position, code, clean[:REASON_CHARS])
 
 
+class TenantRest(Struct, frozen=True, gc=False):
+    """A tenant's rows wait for so long, and why."""
+
+    seconds: float
+    code: str
+    reason: str
+
+
 class RowSettlement(Struct, frozen=True):
     """The fate of the rows of one request.
 
     published  positions of rows that are done with
     refused    rows to put aside
-    resting    tenants whose other rows wait, with the seconds: rows of a tenant stay in order
+    resting    tenants whose rows wait, the later ones too: rows of a tenant stay in order
     """
 
     published: list[int]
     refused: list[RefusedRow]
-    resting: dict[str, float]
+    resting: dict[str, TenantRest]
 
 
 def settlement(rows: Sequence[OutboxRow], answers: Sequence[RowAnswer]) -> RowSettlement:
     """Judge the answers for `rows`, in their order."""
     published: list[int] = []
     refused: list[RefusedRow] = []
-    resting: dict[str, float] = {}
+    resting: dict[str, TenantRest] = {}
     for row, answer in zip(rows, answers, strict=True):
         if answer.code is None:
             published.append(row.position)
         elif answer.is_final:
             refused.append(refused_row(row.position, answer.code, answer.detail))
         else:
-            resting[row.tenant] = max(resting.get(row.tenant, 0.0), answer.retry_after_s or REST_S)
+            seconds = answer.retry_after_s or REST_S
+            if row.tenant not in resting or seconds > resting[row.tenant].seconds:
+                resting[row.tenant] = TenantRest(seconds, answer.code, answer.detail)
     return RowSettlement(published, refused, resting)

@@ -15,23 +15,28 @@ import re
 from typing import Literal
 
 from surehook.core.errors import Problem
+from surehook.core.limits import EVENT_BODY_BYTES
+from surehook.core.outbox import READ
 
 Dialect = Literal["postgresql", "mysql", "sqlite"]
 DIALECTS: tuple[Dialect, ...] = ("postgresql", "mysql", "sqlite")
 TABLE = "surehook_outbox"
 # Channel and payload of the notification on PostgreSQL. Servers listen on this channel (wakeups/postgres.py).
 CHANNEL, HINT = "surehook", "outbox"
+# Of payload and fields of a row that is read at all: more is no event.
+ROW_CHARS = EVENT_BODY_BYTES
 # First halves of the keys of advisory locks, "sho" and a number; the second is the table's oid.
 READS, SLEEPS = 0x73686F01, 0x73686F02
 
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,40}\.)?[A-Za-z_][A-Za-z0-9_]{0,40}")
+# Without capitals, which databases fold in different ways.
+_NAME = re.compile(r"([a-z_][a-z0-9_]{0,40}\.)?[a-z_][a-z0-9_]{0,40}")
 _POSITION = {
     "postgresql": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "mysql": "bigint NOT NULL AUTO_INCREMENT PRIMARY KEY",
     "sqlite": "integer PRIMARY KEY AUTOINCREMENT",
 }
 # Bounds are those of events (core/limits.py), in characters.
-_SHORT = {"postgresql": "text", "mysql": "varchar(256)", "sqlite": "text"}
+_SHORT = {"postgresql": "varchar(256)", "mysql": "varchar(256)", "sqlite": "text"}
 _LONG = {"postgresql": "text", "mysql": "mediumtext", "sqlite": "text"}
 _END = {"postgresql": "", "mysql": " DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "sqlite": ""}
 
@@ -54,6 +59,8 @@ def create(dialect: Dialect, table: str = TABLE) -> list[str]:
     """Statements that make the tables."""
     check_table(table)
     short, long, end = _SHORT[dialect], _LONG[dialect], _END[dialect]
+    # Texts of MySQL are equal to those with spaces behind them, and would share their numbers.
+    exact = "varbinary(1024)" if dialect == "mysql" else short
     columns = (
         f"id {short} NOT NULL, aggregatetype {short} NOT NULL, aggregateid {short} NOT NULL, type {short} NOT NULL, "
         f"payload {long} NOT NULL, tenant {short} NOT NULL, subject {short}, sequence bigint, fields {long}, "
@@ -61,14 +68,29 @@ def create(dialect: Dialect, table: str = TABLE) -> list[str]:
     )
     statements = [
         f"CREATE TABLE {table} (position {_POSITION[dialect]}, {columns}){end}",
-        f"CREATE TABLE {table}_refused (position bigint NOT NULL PRIMARY KEY, {columns}, "
+        f"CREATE TABLE {table}_refused (number {_POSITION[dialect]}, position bigint NOT NULL, {columns}, "
         f"code {short} NOT NULL, reason {long} NOT NULL, refused_at bigint NOT NULL){end}",
-        f"CREATE TABLE {table}_sequence (tenant {short} NOT NULL, subject {short} NOT NULL, last bigint NOT NULL, "
+        f"CREATE TABLE {table}_sequence (tenant {exact} NOT NULL, subject {exact} NOT NULL, last bigint NOT NULL, "
         f"PRIMARY KEY (tenant, subject)){end}",
     ]
     if dialect == "postgresql":
         statements += _waking(table)
     return statements
+
+
+def next_rows(table: str, where: str, *, most: str, size: str) -> str:
+    """The query for the next rows, in SQL of every database: at most `most`, up to the one with which their texts reach `size`
+    characters. Of a row beyond what any event may have, payload and fields are null."""
+    texts = "length(payload) + coalesce(length(fields), 0)"
+    kept = [
+        f"case when own <= {ROW_CHARS} then {name} end as {name}" if name in ("payload", "fields") else name
+        for name in READ
+    ]
+    return (
+        f"select {', '.join(kept)} from (select {', '.join(READ)}, own, sum(own) over (order by position) - own as before_it "
+        f"from (select {', '.join(READ)}, {texts} as own from {table} where {where} order by position limit {most}) as next) "
+        f"as sized where before_it < {size} order by position"
+    )
 
 
 def drop(dialect: Dialect, table: str = TABLE) -> list[str]:

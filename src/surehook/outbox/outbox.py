@@ -6,15 +6,51 @@ import os
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.json_value import encode_value
+from surehook.core.limits import TENANT_CHARS
 from surehook.core.outbox import aggregate_of, fields_of, item, whole
 from surehook.core.outbox_tables import TABLE, check_table
 from surehook.core.published import decode_item
 from surehook.outbox.statements import Statement, insert, insert_numbered
 from surehook.outbox.transactions import AwaitedTransaction, BlockingTransaction, Foreign, awaited, blocking
+
+
+class EventFields(TypedDict, total=False):
+    """Fields of an event beside its type and data; the other ones are those of `POST /v1/events`.
+
+    tenant       whose event this is; that of the `Outbox` if it is not given
+    subject      what the event is about, such as a document's id
+    numbered     give the event the next number of its tenant and subject as `sequence`, without gaps: a second transaction that
+                 does so for the same subject waits for the end of this one
+    sequence     a number of the application's own
+    key          idempotency key: another event with the same key and content is a repeat of the first one
+    occurred_at  with an offset
+    """
+
+    tenant: str | None
+    subject: str | None
+    numbered: bool
+    sequence: int | None
+    key: str | None
+    schema_version: str | None
+    workflow_version: str | None
+    correlation_id: str | None
+    causation_id: str | None
+    source: str | None
+    occurred_at: datetime | str | None
+
+
+# Fields of the column `fields`, and how `put` calls them.
+OTHERS = {"idempotency_key": "key"} | {
+    name: name
+    for name in (
+        "schema_version", "workflow_version", "correlation_id", "causation_id", "source", "occurred_at",
+    )
+}  # fmt: skip
 
 
 class Outbox:
@@ -48,108 +84,59 @@ class Outbox:
         self._clock = clock
         self._chance = chance
 
-    def put(
-        self,
-        tx: Foreign,
-        type: str,
-        data: object,
-        *,
-        tenant: str | None = None,
-        subject: str | None = None,
-        numbered: bool = False,
-        sequence: int | None = None,
-        key: str | None = None,
-        schema_version: str | None = None,
-        workflow_version: str | None = None,
-        correlation_id: str | None = None,
-        causation_id: str | None = None,
-        source: str | None = None,
-        occurred_at: datetime | str | None = None,
-    ) -> str:
+    def put(self, tx: Foreign, type: str, data: object, **fields: Unpack[EventFields]) -> str:
         """Write an event in the transaction `tx`, and return its id (`evt_…`), which receivers will see.
 
-        tx           connection or session of a blocking library (`transactions` lists them), in a transaction
-        data         any JSON value, or bytes that are JSON already
-        subject      what the event is about, such as a document's id
-        numbered     give the event the next number of its tenant and subject as `sequence`, without gaps: a second
-                     transaction that does so for the same subject waits for the end of this one
-        sequence     a number of the application's own
-        key          idempotency key: another event with the same key and content is a repeat of the first one
-        occurred_at  with an offset; now if None
+        tx      connection or session of a blocking library (`transactions` lists them), in a transaction
+        data    any JSON value, or bytes that are JSON already
+        fields  `EventFields`
 
-        The other fields are those of `POST /v1/events`. What no server would take is refused here: raises Problem with the
-        API's codes, `no_transaction` where each statement commits by itself, `unknown_transaction` for another library.
+        What no server would take is refused here: raises Problem with the API's codes, `no_transaction` where each statement
+        commits by itself, `unknown_transaction` for another library; TypeError for a field that there is not.
         """
         driver = blocking(tx)
-        id, statements = self._statements(
-            driver, type, data, tenant, subject, numbered, sequence,
-            {
-                "idempotency_key": key, "schema_version": schema_version, "workflow_version": workflow_version,
-                "correlation_id": correlation_id, "causation_id": causation_id, "source": source,
-                "occurred_at": occurred_at,
-            },
-        )  # fmt: skip
+        id, statements = self._statements(driver, type, data, fields)
         for sql, parameters in statements:
             driver.run(sql, parameters)
         return id
 
-    async def aput(
-        self,
-        tx: Foreign,
-        type: str,
-        data: object,
-        *,
-        tenant: str | None = None,
-        subject: str | None = None,
-        numbered: bool = False,
-        sequence: int | None = None,
-        key: str | None = None,
-        schema_version: str | None = None,
-        workflow_version: str | None = None,
-        correlation_id: str | None = None,
-        causation_id: str | None = None,
-        source: str | None = None,
-        occurred_at: datetime | str | None = None,
-    ) -> str:
+    async def aput(self, tx: Foreign, type: str, data: object, **fields: Unpack[EventFields]) -> str:
         """`put` in a transaction of a library that is awaited."""
         driver = await awaited(tx)
-        id, statements = self._statements(
-            driver, type, data, tenant, subject, numbered, sequence,
-            {
-                "idempotency_key": key, "schema_version": schema_version, "workflow_version": workflow_version,
-                "correlation_id": correlation_id, "causation_id": causation_id, "source": source,
-                "occurred_at": occurred_at,
-            },
-        )  # fmt: skip
+        id, statements = self._statements(driver, type, data, fields)
         for sql, parameters in statements:
             await driver.run(sql, parameters)
         return id
 
     def _statements(
-        self,
-        driver: BlockingTransaction | AwaitedTransaction,
-        type: str,
-        data: object,
-        tenant: str | None,
-        subject: str | None,
-        is_numbered: bool,
-        sequence: int | None,
-        others: dict[str, object],
+        self, driver: BlockingTransaction | AwaitedTransaction, type: str, data: object, given: EventFields
     ) -> tuple[str, list[Statement]]:
-        tenant = tenant if tenant is not None else self._tenant
-        if tenant is None:
-            raise Problem(
-                "missing_field", "whose event is it?", field="tenant", hint="tenant=…, or Outbox(tenant=…)"
-            )
+        if unknown := given.keys() - EventFields.__annotations__.keys():
+            raise TypeError(f"an event has no field {sorted(unknown)[0]!r}")
+        tenant = _checked_tenant(self._tenant if given.get("tenant") is None else given["tenant"])
+        subject, sequence, is_numbered = (
+            given.get("subject"),
+            given.get("sequence"),
+            given.get("numbered", False),
+        )
+        if not isinstance(type, str):
+            raise Problem("wrong_type", "the type is no text", field="type")
+        if not isinstance(subject, str | None):
+            raise Problem("wrong_type", "the subject is no text", field="subject")
         if is_numbered and (subject is None or sequence is not None):
             raise Problem(
                 "out_of_range", "numbered events have a subject, and no number of yours", field="numbered"
             )
         now_ms = int(self._clock() * 1000)
         id = ids.text(ids.EVENT, ids.uuid7(now_ms, self._chance(10)))
-        fields = fields_of(others)
         payload = data if isinstance(data, bytes) else _encoded(data)
-        event = whole(decode_item(item(id, tenant, type, payload, subject, sequence, fields)), payload)
+        try:
+            fields = fields_of({name: given.get(key) for name, key in OTHERS.items()})
+            event = whole(decode_item(item(id, tenant, type, payload, subject, sequence, fields)), payload)
+        except UnicodeError:
+            raise Problem(
+                "bad_text", "a text holds half of a surrogate pair, which no UTF-8 text can"
+            ) from None
         if isinstance(event, Problem):
             raise event
         row = (
@@ -160,8 +147,20 @@ class Outbox:
         return id, insert(self._table, driver.dialect, driver.marks, row)
 
 
+def _checked_tenant(tenant: str | None) -> str:
+    if tenant is None:
+        raise Problem(
+            "missing_field", "whose event is it?", field="tenant", hint="tenant=…, or Outbox(tenant=…)"
+        )
+    if not isinstance(tenant, str):
+        raise Problem("wrong_type", "the tenant is no text", field="tenant")
+    if not 1 <= len(tenant) <= TENANT_CHARS or "\x00" in tenant:
+        raise Problem("too_long", f"a tenant's id has 1 to {TENANT_CHARS} characters", field="tenant")
+    return tenant
+
+
 def _encoded(data: object) -> bytes:
     try:
         return encode_value(data)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Problem("invalid_json", f"`data` cannot be written as JSON: {error}", field="data") from None

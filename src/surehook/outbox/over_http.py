@@ -11,6 +11,10 @@ from surehook.core.outbox import OutboxRow, item_of
 from surehook.core.outbox_answers import TAKEN, RowAnswer
 from surehook.ports.outbox import NotPublished
 
+# Of a request as a whole: anything else is about the address, the key or the server.
+ABOUT_ROWS = (400, 413, 422)
+STRANGER = "an answer that no surehook server gives; check the address"
+
 
 class OverHttp:
     """`client` does not repeat what fails: the relay does."""
@@ -25,9 +29,12 @@ class OverHttp:
         except Unreachable as error:
             raise NotPublished(str(error)) from error
         except Refused as error:
-            raise NotPublished(str(error), _answer(error)) from error
+            is_about_rows = error.status in ABOUT_ROWS and error.code != "not_surehook"
+            raise NotPublished(str(error), _answer(error) if is_about_rows else None) from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # JSON of some other kind
+            raise NotPublished(STRANGER) from error
         if len(answers) != len(rows):
-            raise NotPublished(f"{len(answers)} answers for {len(rows)} rows: is this a surehook server?")
+            raise NotPublished(STRANGER)
         return [TAKEN if isinstance(each, Sent) else _answer(each) for each in answers]
 
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from surehook.core import limits
 from surehook.core.errors import Problem, SurehookError
 from surehook.core.outbox import OutboxRow, event_of
-from surehook.core.outbox_answers import RefusedRow, refused_row, settlement
+from surehook.core.outbox_answers import RefusedRow, TenantRest, refused_row, settlement
 from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
 
 ROWS = 500  # published together …
@@ -52,7 +52,9 @@ class Relay:
         self._tell = tell
         self._limit = ROWS
         self._resting: dict[str, float] = {}  # tenants, and until when
+        self._told: dict[str, str] = {}  # tenants that had to rest the last time, and why
         self._trouble: str | None = None
+        self._is_database_away = False
         self._idle_s, self._away_s = IDLE_FIRST_S, AWAY_FIRST_S
         self.published = 0
         self.refused = 0
@@ -92,6 +94,8 @@ class Relay:
                 await self._sleep(IDLE_MOST_S)
                 return False
             rows = await self._store.take(self._limit, SIZE, tuple(self._resting))
+            if self._is_database_away:
+                self._back()
             if rows:
                 await self._take_over(rows)
             elif rows is None:
@@ -102,7 +106,8 @@ class Relay:
             else:
                 return True
         except RowsAway as error:
-            await self._away(f"the database is away: {error}")
+            self._is_database_away = True
+            await self._away(f"the database cannot be asked: {error}")
         return False
 
     async def _take_over(self, rows: list[OutboxRow]) -> None:
@@ -134,12 +139,19 @@ class Relay:
         for each in (*faults, *settled.refused):
             self._tell(f"put aside: row {each.position}, {each.code}: {each.reason}")
         self._limit = min(ROWS, self._limit * 2)
+        self._rest(settled.resting)
+
+    def _rest(self, tenants: dict[str, TenantRest]) -> None:
         now = self._monotonic()
-        self._resting.update({tenant: now + seconds for tenant, seconds in settled.resting.items()})
+        for tenant, rest in tenants.items():
+            self._resting[tenant] = now + rest.seconds
+            if self._told.get(tenant) != rest.code:
+                self._tell(f"rows of tenant {tenant} wait, {rest.code}: {rest.reason}")
+        self._told = {tenant: rest.code for tenant, rest in tenants.items()}
 
     async def _away(self, trouble: str) -> None:
         """Tell of it once, and pause."""
-        if self._trouble is None:
+        if self._trouble != trouble:
             self._tell(trouble)
         self._trouble = trouble
         pause_s, self._away_s = self._away_s, min(self._away_s * 2, AWAY_MOST_S)
@@ -148,4 +160,4 @@ class Relay:
     def _back(self) -> None:
         if self._trouble is not None:
             self._tell("publishing again")
-        self._trouble, self._away_s = None, AWAY_FIRST_S
+        self._trouble, self._away_s, self._is_database_away = None, AWAY_FIRST_S, False

@@ -22,17 +22,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from surehook.core.outbox import COLUMNS, READ, OutboxRow
 from surehook.core.outbox_answers import RefusedRow
-from surehook.core.outbox_tables import READS, TABLE, Dialect, check_table, create
+from surehook.core.outbox_tables import READS, TABLE, Dialect, check_table, create, next_rows
 from surehook.ports.outbox import RowsAway
 
 R = TypeVar("R")
 
-# Rows up to the one with which their payloads reach :size, at least one.
-_TAKE = (
-    "SELECT {read} FROM (SELECT {read}, SUM(length(payload)) OVER (ORDER BY position) - length(payload) AS before_it "
-    "FROM (SELECT {read} FROM {table} {where} ORDER BY position LIMIT :most) AS next) AS sized "
-    "WHERE before_it < :size ORDER BY position"
-)
 _COLUMNS = ", ".join(COLUMNS)
 
 
@@ -70,8 +64,8 @@ class RowsInDatabase:
         if not self._is_ours():
             self._connected().rollback()
             return None
-        where = "WHERE tenant NOT IN :resting" if resting else ""
-        statement = text(_TAKE.format(read=", ".join(READ), table=self._table, where=where))
+        where = "tenant NOT IN :resting" if resting else "1 = 1"
+        statement = text(next_rows(self._table, where, most=":most", size=":size"))
         given: dict[str, object] = {"most": limit, "size": size}
         if resting:
             statement = statement.bindparams(bindparam("resting", expanding=True))
@@ -88,7 +82,8 @@ class RowsInDatabase:
         if self.dialect == "postgresql":
             ask = f"SELECT pg_try_advisory_xact_lock(({READS}::bigint << 32) + '{self._table}'::regclass::oid::bigint)"
         else:
-            ask = f"SELECT get_lock(md5(concat(database(), '.{self._table}')), 0)"  # names have 64 characters
+            schema = "'" if "." in self._table else "coalesce(database(), ''), '."
+            ask = f"SELECT get_lock(md5(concat({schema}{self._table}')), 0)"  # names have 64 characters
         return bool(self._connected().execute(text(ask.replace("::", "\\:\\:"))).scalar())
 
     def _has_file(self) -> bool:
@@ -116,17 +111,14 @@ class RowsInDatabase:
                 ),
                 {"position": row.position, "code": row.code, "reason": row.reason, "now": now},
             )
-        self._remove(self._table, [*published, *(row.position for row in refused)])
+        self._remove(self._table, "position", [*published, *(row.position for row in refused)])
         connection.commit()
 
-    def _remove(self, table: str, positions: Sequence[int]) -> int:
-        statement = text(f"DELETE FROM {table} WHERE position IN :positions")
-        given = {"positions": list(positions)}
-        return (
-            self._connected()
-            .execute(statement.bindparams(bindparam("positions", expanding=True)), given)
-            .rowcount
+    def _remove(self, table: str, column: str, values: Sequence[int]) -> None:
+        statement = text(f"DELETE FROM {table} WHERE {column} IN :these").bindparams(
+            bindparam("these", expanding=True)
         )
+        self._connected().execute(statement, {"these": list(values)})
 
     # -- for people -----------------------------------------------------------------------------------------
 
@@ -165,7 +157,7 @@ class RowsInDatabase:
     def aside(self, limit: int) -> list[tuple[OutboxRow, str, str, int]]:
         """Rows that are put aside, oldest first: the row, code, reason, and when (Unix milliseconds)."""
         statement = text(
-            f"SELECT {', '.join(READ)}, code, reason, refused_at FROM {self._table}_refused ORDER BY position LIMIT :most"
+            f"SELECT {', '.join(READ)}, code, reason, refused_at FROM {self._table}_refused ORDER BY number LIMIT :most"
         )
 
         def ask() -> list[tuple[OutboxRow, str, str, int]]:
@@ -179,24 +171,20 @@ class RowsInDatabase:
         """Put rows that are aside into the outbox again, behind all others; returns their number."""
 
         def move() -> int:
-            connection = self._connected()
+            connection, aside = self._connected(), f"{self._table}_refused"
             found = connection.execute(
-                text(f"SELECT position FROM {self._table}_refused ORDER BY position LIMIT :most"),
-                {"most": limit},
+                text(f"SELECT number FROM {aside} ORDER BY number LIMIT :most"), {"most": limit}
             )
-            positions = [position for (position,) in found]
-            for position in positions:
-                connection.execute(
-                    text(
-                        f"INSERT INTO {self._table} ({_COLUMNS}) SELECT {_COLUMNS} FROM {self._table}_refused "
-                        "WHERE position = :position"
-                    ),
-                    {"position": position},
-                )
-            if positions:
-                self._remove(f"{self._table}_refused", positions)
+            numbers = [number for (number,) in found]
+            if numbers:
+                moving = text(
+                    f"INSERT INTO {self._table} ({_COLUMNS}) SELECT {_COLUMNS} FROM {aside} "
+                    "WHERE number IN :numbers ORDER BY number"
+                ).bindparams(bindparam("numbers", expanding=True))
+                connection.execute(moving, {"numbers": numbers})
+                self._remove(aside, "number", numbers)
             connection.commit()
-            return len(positions)
+            return len(numbers)
 
         return self._asked(move)
 
@@ -224,6 +212,11 @@ class RowsInDatabase:
             if self.dialect != "sqlite":
                 # What is read after the lock is what others have left, whatever the database's default is.
                 connection = connection.execution_options(isolation_level="READ COMMITTED")
+            else:
+                # What is no UTF-8 is put aside for it; reading it has to succeed first.
+                driver = connection.connection.driver_connection
+                assert driver is not None
+                driver.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
             self._connection = connection
         return self._connection
 

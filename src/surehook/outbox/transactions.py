@@ -102,12 +102,18 @@ def _none(name: str) -> Problem:
     )
 
 
+def _connection(tx: Foreign) -> Foreign:
+    """The connection of a cursor, or itself. A statement by the cursor would end the rows that the application reads from it."""
+    return getattr(tx, "connection", tx)
+
+
 # -- blocking ---------------------------------------------------------------------------------------------
 
 
 def _sqlite3(tx: Foreign) -> BlockingTransaction:
-    _check_sqlite(getattr(tx, "connection", tx))
-    return BlockingTransaction("sqlite", "qmark", tx.execute)
+    connection = _connection(tx)
+    _check_sqlite(connection)
+    return BlockingTransaction("sqlite", "qmark", connection.execute)
 
 
 def _check_sqlite(connection: Foreign) -> None:
@@ -117,8 +123,9 @@ def _check_sqlite(connection: Foreign) -> None:
 
 
 def _psycopg(tx: Foreign) -> BlockingTransaction:
-    _check_psycopg(getattr(tx, "connection", tx))
-    return BlockingTransaction("postgresql", "format", tx.execute)
+    connection = _connection(tx)
+    _check_psycopg(connection)
+    return BlockingTransaction("postgresql", "format", connection.execute)
 
 
 def _check_psycopg(connection: Foreign) -> None:
@@ -127,7 +134,7 @@ def _check_psycopg(connection: Foreign) -> None:
 
 
 def _psycopg2(tx: Foreign) -> BlockingTransaction:
-    connection: Foreign = getattr(tx, "connection", tx)
+    connection = _connection(tx)
     if connection.autocommit and connection.info.transaction_status == 0:
         raise _none("connection.autocommit = False")
     return BlockingTransaction("postgresql", "format", _cursor(connection))
@@ -160,6 +167,10 @@ def _session(tx: Foreign) -> BlockingTransaction:
 
 def _sqlalchemy(connection: Foreign) -> BlockingTransaction:
     dialect, marks = _dialect(connection)
+    driver = connection.connection.driver_connection  # may commit each statement without SQLAlchemy's knowing
+    checks = _CHECKS.get(type(driver).__module__.partition(".")[0])
+    if checks is not None:
+        checks(driver)
     return BlockingTransaction(dialect, marks, connection.exec_driver_sql)
 
 
@@ -184,8 +195,9 @@ async def _asyncpg(tx: Foreign) -> AwaitedTransaction:
 
 
 async def _async_psycopg(tx: Foreign) -> AwaitedTransaction:
-    _check_psycopg(getattr(tx, "connection", tx))
-    return AwaitedTransaction("postgresql", "format", tx.execute)
+    connection = _connection(tx)
+    _check_psycopg(connection)
+    return AwaitedTransaction("postgresql", "format", connection.execute)
 
 
 async def _async_session(tx: Foreign) -> AwaitedTransaction:
@@ -217,6 +229,7 @@ async def _asyncmy(tx: Foreign) -> AwaitedTransaction:
     return AwaitedTransaction("mysql", "format", run)
 
 
+_CHECKS: dict[str, Callable[[Foreign], None]] = {"sqlite3": _check_sqlite, "psycopg": _check_psycopg}
 _NAMES: dict[str, Dialect] = {"mariadb": "mysql"}
 _MARKS: dict[str, Marks] = {
     "qmark": "qmark", "format": "format", "pyformat": "format", "numeric_dollar": "dollar",

@@ -47,15 +47,19 @@ async def _claimed(desk: Desk) -> list[bytes]:
     return [row.id for row in rows]
 
 
-@pytest.mark.parametrize("made", [_due_now, _resend])
-async def test_what_was_made_ready_late_is_claimed_by_the_next_look(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, made: Callable[[Desk], Awaitable[bytes]]
-) -> None:
+async def _crowd(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(others, "LOOK_ROWS", 7)
     await desk.ledger.add_tenant(desk.make.tenant("crowd"))
     crowd = await desk.new_endpoint(tenant="crowd")
     for number in range(CROWD):
         await desk.publish_one(crowd, due_at=NOW - 40_000 + number * 300, event={"tenant": "crowd"})
+
+
+@pytest.mark.parametrize("made", [_due_now, _resend])
+async def test_what_was_made_ready_late_is_claimed_by_the_next_look(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, made: Callable[[Desk], Awaitable[bytes]]
+) -> None:
+    await _crowd(desk, monkeypatch)
     ready = await made(desk)
     assert await _claimed(desk) == [ready]
 
@@ -64,11 +68,7 @@ async def test_a_row_is_found_again_where_work_beside_its_claim_fails(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction that is shared is taken back as a whole, with what the claim had leased, but not with its positions."""
-    monkeypatch.setattr(others, "LOOK_ROWS", 7)
-    await desk.ledger.add_tenant(desk.make.tenant("crowd"))
-    crowd = await desk.new_endpoint(tenant="crowd")
-    for number in range(CROWD):
-        await desk.publish_one(crowd, due_at=NOW - 40_000 + number * 300, event={"tenant": "crowd"})
+    await _crowd(desk, monkeypatch)
     ready = await _due_now(desk)
 
     def fails(session: object) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 
 from surehook.core.errors import LedgerError
-from surehook.core.outbox import COLUMNS, READ, OutboxRow
+from surehook.core.outbox import COLUMNS, OutboxRow
 from surehook.core.outbox_answers import RefusedRow
-from surehook.core.outbox_tables import READS, SLEEPS, check_table
+from surehook.core.outbox_tables import READS, SLEEPS, check_table, next_rows
 from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
 from surehook.ledgers.postgres.session import PostgresSession
@@ -20,13 +20,7 @@ from surehook.ports.outbox import RowsAway
 DOZE_AFTER_S = 0.02  # of looks that find nothing
 DOZE_S = 1.0  # below the time for which a transaction may be idle; a hint that is lost costs no more
 
-_READ = ", ".join(READ)
 _COLUMNS = ", ".join(COLUMNS)
-_TAKE = (
-    "select {read} from (select {read}, sum(length(payload)) over (order by position) - length(payload) as before_it "
-    "from (select {read} from {table} where tenant <> all($3::text[]) order by position limit $1) as next) as sized "
-    "where before_it < $2 order by position"
-)
 _LOCK = "select pg_try_advisory_xact_lock(({kind}::bigint << 32) + '{table}'::regclass::oid::bigint)"
 
 
@@ -38,14 +32,14 @@ class PostgresOutbox:
         self._session = PostgresSession(
             connect_to(url, "keep", name="surehook outbox"), patience_s=PATIENCE_S["keep"]
         )
-        self._transaction: AsyncExitStack | None = None
         self._hinted = hinted
         self._clock = clock
-        self._take_sql = _TAKE.format(read=_READ, table=table)
+        self._take_sql = next_rows(table, "tenant <> all($3::text[])", most="$1", size="$2")
 
     async def take(self, limit: int, size: int, resting: Collection[str]) -> list[OutboxRow] | None:
         try:
-            await self._begin()
+            await self.release()
+            await self._session.begin()
             self._hinted.clear()
             if not await self._locks(READS):
                 await self.release()
@@ -67,14 +61,11 @@ class PostgresOutbox:
                 f"delete from {self._table} where position = any($1::bigint[])",
                 [*published, *(row.position for row in refused)],
             )
-            transaction, self._transaction = self._transaction, None
-            if transaction is not None:
-                await transaction.aclose()
+            await self._session.commit()
         except (LedgerError, Unstorable) as error:
             raise await self._away(error) from error
 
     async def release(self) -> None:
-        self._transaction = None
         await self._session.roll_back()
 
     async def idle(self, seconds: float) -> None:
@@ -91,13 +82,7 @@ class PostgresOutbox:
             raise await self._away(error) from error
 
     async def close(self) -> None:
-        self._transaction = None
         await self._session.close()
-
-    async def _begin(self) -> None:
-        await self.release()
-        self._transaction = AsyncExitStack()
-        await self._transaction.enter_async_context(self._session.writing())
 
     async def _locks(self, kind: int) -> bool:
         return bool(await self._session.value(_LOCK.format(kind=kind, table=self._table)))

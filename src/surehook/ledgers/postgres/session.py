@@ -149,15 +149,27 @@ class PostgresSession:
 
     @asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[None]:
+        await self.begin(begin)
+        try:
+            yield
+        except BaseException:
+            await self.roll_back()
+            raise
+        await self.commit()
+
+    async def begin(self, begin: str = "begin") -> None:
+        """Begin a write transaction that goes on over several calls, until `commit` or `roll_back`."""
         assert not self._in_transaction
         await self._ready()
         self._in_transaction = True
         try:
             await self.say(begin)
-            yield
         except BaseException:
             await self.roll_back()
             raise
+
+    async def commit(self) -> None:
+        """Commit what `begin` has begun. Raises CommitUnknown if the connection is lost meanwhile."""
         self._in_transaction = False
         try:
             await self.say("commit")
