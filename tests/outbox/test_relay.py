@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 from surehook.core import ids
 from surehook.core.outbox import COLUMNS, OutboxRow
 from surehook.core.outbox_answers import TAKEN, RowAnswer
-from surehook.outbox.relay import AWAY_FIRST_S, ROWS, FlushGivenUp, Relay
+from surehook.outbox.relay import AWAY_FIRST_S, ROWS, TOLD_MOST, FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
 from surehook.ports.outbox import NotPublished
 from tests.outbox.conftest import DRIVERS, OutboxDatabase, database_of
@@ -136,6 +136,26 @@ async def test_a_row_that_no_server_takes_is_put_aside_and_holds_nobody_up(
     assert found[0] == ("1", "unknown_tenant", "no such tenant", 1_800_000_000_000)
     assert found[1][:2] == ("{", "invalid_json")
     assert len(desk.told) == 2 and "unknown_tenant" in "".join(desk.told)
+
+
+async def test_many_rows_that_are_put_aside_are_told_of_in_few_lines(db: OutboxDatabase, desk: Desk) -> None:
+    insert(db, *[("acme", "{")] * 30)
+    await desk.run()
+    assert (desk.relay.refused, len(desk.told), desk.told[-1]) == (30, TOLD_MOST + 1, "put aside: 20 more")
+
+
+async def test_a_tenant_that_rests_again_and_again_is_told_of_once(db: OutboxDatabase, desk: Desk) -> None:
+    desk.server.refusals[0] = RowAnswer(503, "overloaded", "later")
+    insert(db, ("slow", "0"), ("acme", "1"))
+    work = asyncio.ensure_future(desk.relay.run())
+    await desk.clock.has_slept(20)
+    insert(db, ("acme", "2"))
+    await desk.clock.has_slept(20)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert desk.told == ["rows of tenant slow wait, overloaded: later"]
+    assert len(desk.server.requests) > 4
 
 
 async def test_while_the_server_is_away_everything_waits(db: OutboxDatabase, desk: Desk) -> None:

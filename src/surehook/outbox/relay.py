@@ -26,6 +26,7 @@ SIZE = limits.BATCH_BODY_BYTES // 4  # … and characters of their payloads, of 
 IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.25  # between looks that find nothing
 STANDBY_S = 0.5  # between looks while another one reads
 AWAY_FIRST_S, AWAY_MOST_S = 0.2, 15.0  # between tries while the server or the database is away
+TOLD_MOST = 10  # rows of one request that were put aside
 RESTING_MOST = 1_000  # tenants that rest at one time; beyond, everybody does for a moment
 
 
@@ -52,7 +53,7 @@ class Relay:
         self._tell = tell
         self._limit = ROWS
         self._resting: dict[str, float] = {}  # tenants, and until when
-        self._told: dict[str, str] = {}  # tenants that had to rest the last time, and why
+        self._told: dict[str, str] = {}  # tenants that rest until something of theirs is published, and why
         self._trouble: str | None = None
         self._is_database_away = False
         self._idle_s, self._away_s = IDLE_FIRST_S, AWAY_FIRST_S
@@ -135,19 +136,29 @@ class Relay:
         await self._store.settle(settled.published, [*faults, *settled.refused])
         self._back()
         self.published += len(settled.published)
-        self.refused += len(faults) + len(settled.refused)
-        for each in (*faults, *settled.refused):
-            self._tell(f"put aside: row {each.position}, {each.code}: {each.reason}")
         self._limit = min(ROWS, self._limit * 2)
-        self._rest(settled.resting)
+        self._put_aside([*faults, *settled.refused])
+        gone = set(settled.published)
+        self._rest(settled.resting, goes_on={row.tenant for row in good if row.position in gone})
 
-    def _rest(self, tenants: dict[str, TenantRest]) -> None:
+    def _put_aside(self, refused: list[RefusedRow]) -> None:
+        self.refused += len(refused)
+        for each in refused[:TOLD_MOST]:
+            self._tell(f"put aside: row {each.position}, {each.code}: {each.reason}")
+        if len(refused) > TOLD_MOST:
+            self._tell(f"put aside: {len(refused) - TOLD_MOST} more")
+
+    def _rest(self, tenants: dict[str, TenantRest], *, goes_on: set[str]) -> None:
+        """Let these tenants rest, and tell of those that did not rest for that reason before."""
         now = self._monotonic()
+        for tenant in goes_on - tenants.keys():
+            self._told.pop(tenant, None)
         for tenant, rest in tenants.items():
             self._resting[tenant] = now + rest.seconds
             if self._told.get(tenant) != rest.code:
                 self._tell(f"rows of tenant {tenant} wait, {rest.code}: {rest.reason}")
-        self._told = {tenant: rest.code for tenant, rest in tenants.items()}
+            if len(self._told) < RESTING_MOST:
+                self._told[tenant] = rest.code
 
     async def _away(self, trouble: str) -> None:
         """Tell of it once, and pause."""
