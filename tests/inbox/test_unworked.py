@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from surehook.inbox import no_workers
+from surehook.ports.inbox_reading import OldestDue
 from tests.inbox.house import call, message
 
 
@@ -114,6 +115,31 @@ def test_a_database_that_is_away_is_told_as_trouble_and_looked_at_again(house, c
     assert "its tables are missing" in caplog.text
 
 
+def test_one_look_is_under_way_at_a_time(houses):
+    house = houses()
+    if house.kind != "async":
+        pytest.skip("a blocking inbox looks in threads, which its executor waits for")
+    first, second, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def look():
+        (second if first.is_set() else first).set()
+        await may_end.wait()
+        return False
+
+    async def go():
+        watch = house.inbox.no_workers
+        watch.arrived(look)
+        await first.wait()
+        watch.arrived(look)  # as another event arrives
+        await asyncio.sleep(0.02)
+        assert not second.is_set()
+        may_end.set()
+        await second.wait()  # what has arrived meanwhile is looked at afterwards
+        await watch.closed()
+
+    house.do(go())
+
+
 def test_closing_waits_for_a_look_under_way_and_begins_no_other(houses):
     house = houses()
     if house.kind != "async":
@@ -137,3 +163,23 @@ def test_closing_waits_for_a_look_under_way_and_begins_no_other(houses):
         assert looked == [True] and house.inbox.no_workers._next is None
 
     house.do(go())
+
+
+def test_a_run_is_the_oldest_from_when_it_was_seen_and_not_from_when_it_was_asked_for(caplog):
+    class Slow:
+        """A database whose answers take `seconds`."""
+
+        def oldest_due(self, *, now):
+            nonlocal at
+            at += seconds
+            return OldestDue(run=b"run", source="partner", due_at=now - 100_000)
+
+    at, seconds = 0, 40
+    watch = no_workers.NoWorkersWatch(lambda: at * 1000, lambda: at, lambda: False)
+    watch.look(Slow())
+    seconds = 5
+    watch.look(Slow())
+    assert caplog.messages == []
+    seconds = 30
+    watch.look(Slow())
+    assert "has been due for 100 s" in caplog.text

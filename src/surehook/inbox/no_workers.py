@@ -47,8 +47,9 @@ class NoWorkersWatch:
 
     def look(self, transaction: Transaction) -> bool:
         """Warn if nobody takes the oldest run; whether anything waits."""
-        now, boot = self._now(), self._boot()
+        now = self._now()
         found = transaction.oldest_due(now=now)
+        boot = self._boot()  # not before: while a slow answer came, another run may have been the oldest
         if found is None:
             self._oldest = b""
             return False
@@ -74,10 +75,19 @@ class NoWorkersWatch:
             self._next = (loop, loop.call_later(LOOK_S, self._begin, look))
 
     def _begin(self, look: Callable[[], Awaitable[bool]]) -> None:
+        self._next = None
+        if self._is_looking():
+            # One at a time, as `closed` waits for one; this one may not have seen what has just arrived.
+            self.arrived(look)
+            return
         self._looking = asyncio.ensure_future(self._look(look))
 
+    def _is_looking(self) -> bool:
+        """Tell whether a look is under way on this loop."""
+        looking = self._looking
+        return looking is not None and not looking.done() and looking.get_loop() is asyncio.get_running_loop()
+
     async def _look(self, look: Callable[[], Awaitable[bool]]) -> None:
-        self._next = None
         if await look():
             self.arrived(look)
 
@@ -91,7 +101,6 @@ class NoWorkersWatch:
     async def closed(self) -> None:
         """Stop looking, and wait for the look under way: it holds a connection that nobody would close after it."""
         self.close()
-        looking = self._looking
-        if looking is not None and looking.get_loop() is asyncio.get_running_loop():
-            await asyncio.wait([looking], timeout=ENDS_S)
-            looking.cancel()
+        if self._looking is not None and self._is_looking():
+            await asyncio.wait([self._looking], timeout=ENDS_S)
+            self._looking.cancel()
