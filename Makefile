@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo services test adversary check lowest format lint types contracts bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds bench-outbox outbox-kills hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults upgrade clean
+.PHONY: help demo services test adversary check lowest format lint types contracts openapi typescript bench bench-wire bench-http bench-ledger bench-lists bench-dead-letters bench-configuration bench-scale bench-fairness bench-inbox bench-inbox-bounds bench-outbox outbox-kills hostile fuzz fuzz-verify kill9 powerloss sim campaign mutants faults upgrade clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## a server, an application with an inbox, five other receivers, a kill -9 of both in the middle
 	$(BIN)/surehook demo
 
-services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB for the tests: installed when missing (root), never started
+services: ## PostgreSQL, RabbitMQ, Redis, PgBouncer, MariaDB, Node.js for the tests: installed when missing (root), never started
 	@PYTHON=$(PYTHON) .ci/services
 
 # Each worker reads all tests, and each server of a test the package: whatever the machine's custom, compile them once.
@@ -72,6 +72,12 @@ types: $(READY)
 
 contracts: $(READY)
 	$(BIN)/lint-imports
+
+openapi: $(READY) ## docs/openapi.json anew, after a change of the API
+	$(BIN)/python -m lab openapi
+
+typescript: $(READY) ## the TypeScript client: generated from docs/openapi.json, compiled, and an event delivered by it
+	$(BIN)/python -m lab typescript
 
 bench: $(READY) ## throughput, latency, isolation, lateness …: JSON and a table (a quarter of an hour)
 	$(BIN)/python -m lab bench all

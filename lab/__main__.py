@@ -27,6 +27,8 @@ COMMANDS = {
     "powerloss": Command("tests.ledgers.powerloss.command", "power losses at any I/O call of the SQLite ledger"),
     "hostile": Command("lab.bench.hostile", "receivers that hold an attempt, and the bytes it holds"),
     "fuzz": Command("lab.bench.fuzz", "noise against the readers of answers and URLs"),
+    "openapi": Command("lab.openapi", "writes docs/openapi.json anew"),
+    "typescript": Command("lab.typescript", "the TypeScript client: generated, compiled, and an event delivered by it"),
     "fuzz-verify": Command("tests.inbox.fuzz", "near misses of every provider's messages against surehook.verify"),
 }  # fmt: skip
 

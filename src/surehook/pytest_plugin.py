@@ -1,11 +1,13 @@
-"""The pytest plugin for applications that receive: an inbox in a test's hands, signed messages, and what goes wrong.
+"""The pytest plugin: for applications that receive, an inbox in a test's hands, signed messages, and what goes wrong; for those
+that publish, clients that send nothing.
 
     def test_a_contract_is_signed_once(inbox, sign, crash_after_persist):
         crash_after_persist(sign("yousign", "signature_request.done", {"signature_request": {"id": "c1"}}))
         assert inbox.sql("select state from contracts") == [("signed",)]
 
 pytest loads this module in every run of everybody who has surehook installed: nothing but pytest is imported until a fixture
-is asked for. How to use it is in docs/testing.md; what it gives is in `surehook.inbox.testing`.
+is asked for. How to use it is in docs/testing.md and docs/client.md; what it gives is in `surehook.inbox.testing` and
+`surehook.client.recording`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ TYPE_CHECKING = False  # `typing` has the same, and pytest has loaded it
 if TYPE_CHECKING:
     from typing import Any
 
+    from surehook.client.recording import RecordingAsyncClient, RecordingClient
     from surehook.inbox import AsyncInbox, Inbox
     from surehook.inbox.testing import Message, Trial
 
@@ -36,6 +39,22 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(place=None, *, sources=()): the application's inbox (`shop.hooks:inbox`, or the inbox itself), "
         "and further sources, for the fixture `inbox`",
     )
+
+
+@pytest.fixture
+def recording_client() -> RecordingClient:
+    """A `Client` that sends nothing; `sent` has the events that a server would have taken."""
+    from surehook.client.recording import RecordingClient
+
+    return RecordingClient()
+
+
+@pytest.fixture
+def recording_async_client() -> RecordingAsyncClient:
+    """An `AsyncClient` that sends nothing; as `recording_client`."""
+    from surehook.client.recording import RecordingAsyncClient
+
+    return RecordingAsyncClient()
 
 
 @pytest.fixture

@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from surehook.api import examples, openapi, problems, shapes
+from lab.openapi import PLACE, published
+from surehook.api import examples, openapi, problems
 from surehook.api.codes import CODES
 from surehook.api.policy_schema import PolicyDocument
 from surehook.api.table import OPERATIONS
+from surehook.core import answers
 from tests.api.house import House
 
 OURS = {"/openapi.json", "/docs", "/problems/{code}"}
@@ -48,7 +50,7 @@ def test_the_document_names_only_what_it_defines() -> None:
     defined = set(openapi.document()["components"]["schemas"])
 
     assert set(re.findall(r'"#/components/schemas/(\w+)"', text)) <= defined
-    assert not any(name.endswith("Shape") for name in defined)
+    assert not any(name.endswith("Out") for name in defined)
     assert r"\\A" not in text and r"\\Z" not in text
 
 
@@ -65,12 +67,12 @@ def test_every_answer_has_a_schema_and_every_refusal_a_code(house: House) -> Non
                     assert list(answer["content"]) == [problems.MEDIA_TYPE] and media["examples"]
 
 
-@pytest.mark.parametrize("name", sorted(examples.SHAPES))
+@pytest.mark.parametrize("name", sorted(examples.ANSWERS))
 def test_examples_have_the_shape_they_show(name: str) -> None:
-    kind: Any = {"Problem": problems.ProblemShape, "PolicyDocument": PolicyDocument}.get(name) or getattr(
-        shapes, f"{name}Shape", None
+    kind: Any = {"Problem": problems.ProblemOut, "PolicyDocument": PolicyDocument}.get(name) or getattr(
+        answers, f"{name}Out", None
     )
-    example = examples.SHAPES[name]
+    example = examples.ANSWERS[name]
     if kind is not None:
         fields = [field.encode_name for field in msgspec.structs.fields(kind)]
         assert list(example) == fields
@@ -142,3 +144,7 @@ def test_the_page_for_people_lists_every_call_and_every_problem() -> None:
     codes = [f"| `{code}` | {status} | {title} |" for code, (status, title) in CODES.items()]
 
     assert [line for line in calls + codes if line not in text] == []
+
+
+def test_the_published_document_is_this_one() -> None:
+    assert PLACE.read_bytes() == published(), "`make openapi` writes it anew"

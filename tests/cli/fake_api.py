@@ -44,7 +44,8 @@ def endpoint(**changes: Any) -> dict[str, Any]:
     return {
         "id": ENDPOINT, "tenant": "acme", "url": "https://acme.example/hooks", "event_types": ["*"], "policy": None,
         "status": "active", "reason": None, "failure_count": 0, "order": "none", "headers": {}, "description": None,
-        "created_at": T0, "updated_at": T0, "secret": None, "receipts": None, "breaker": None,
+        "created_at": T0, "updated_at": T0, "secret": None, "method": "POST", "authentication": None, "tls": None,
+        "receipts": None, "breaker": None, "key_id": None,
     } | changes  # fmt: skip
 
 

@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 import pytest
 
-from surehook.api.shapes import State
 from surehook.cli import inputs
 from surehook.cli.output import cell
 from surehook.cli.serve import greet
 from surehook.config import Settings
+from surehook.core.model import State
 from surehook.core.profiles import PROFILES
 from tests.cli.conftest import Run
 from tests.cli.fake_api import DELIVERY, ENDPOINT, EVENT, T0, attempt, delivery, endpoint, fake_api

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from surehook.api.examples import ANSWERS
 from surehook.client import AsyncClient, Client, Refused, Sent, Unreachable
 from surehook.core import ids
+from surehook.core.answers import DeliveryOut, EndpointOut
 from tests.client.stand_in import Heard, answer, stand_in
 
 ACCEPTED = answer(202, {"id": "evt_1", "deliveries": 2})
@@ -126,7 +128,7 @@ def test_what_is_no_number_in_json_is_refused_before_it_is_sent(twin: Any, numbe
             with pytest.raises(ValueError, match="NaN"):
                 twin.do(lambda c, data=data: c.send("a", data, tenant="t"))
             with pytest.raises(ValueError, match="NaN"):
-                twin.do(lambda c, data=data: c.send_many([{"type": "a", "tenant": "t", "data": data}]))
+                twin.do(lambda c, data=data: c.send_batch([{"type": "a", "tenant": "t", "data": data}]))
         assert server.heard == []
         twin.do(lambda c: c.send("a", {"x": None, "y": 1.5, "z": b"null", "n": Raw(b"null")}, tenant="t"))
         assert server.heard[-1].json["data"] == {"x": None, "y": 1.5, "z": "bnVsbA==", "n": None}
@@ -158,10 +160,10 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_without_a_wait(twi
 
 
 def test_a_connection_closed_while_idle_is_noticed_before_an_unrepeatable_request(twin: Any) -> None:
-    with stand_in(answer(201, {"id": "ep_1"})) as server:
+    with stand_in(answer(201, ANSWERS["Endpoint"])) as server:
         twin.make(server.url, patience_s=0)
         for _ in range(3):
-            twin.do(lambda c: c.endpoints.create(tenant="acme"))
+            twin.do(lambda c: c.endpoints.create(tenant="acme", url="https://x", event_types=["*"]))
             server.hang_up()
             twin.let_the_end_arrive()
     assert len(server.heard) == 3
@@ -180,7 +182,7 @@ def test_a_request_that_is_not_safe_to_repeat_is_not_repeated(twin: Any) -> None
     with stand_in(None, answer(201, {})) as server:
         twin.make(server.url)
         with pytest.raises(Unreachable) as caught:
-            twin.do(lambda c: c.endpoints.create(tenant="acme", url="https://x"))
+            twin.do(lambda c: c.endpoints.create(tenant="acme", url="https://x", event_types=["*"]))
     assert caught.value.maybe_done
     assert len(server.heard) == 1
 
@@ -190,6 +192,26 @@ def test_a_busy_server_is_asked_again_when_it_said(twin: Any) -> None:
         twin.make(server.url)
         assert twin.do(send) == Sent("evt_1", 2)
     assert twin.slept == [3.0]
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_proxy_without_its_server_is_asked_again(twin: Any, status: int) -> None:
+    with stand_in(answer(status), answer(status), ACCEPTED) as server:
+        twin.make(server.url)
+        assert twin.do(send) == Sent("evt_1", 2)
+    assert twin.slept == [0.05, 0.1]
+    assert len({heard.body for heard in server.heard}) == 1
+
+
+@pytest.mark.parametrize(
+    "reply", [answer(502), answer(503, {"code": "outcome_unknown", "detail": "nobody knows"})]
+)
+def test_a_change_that_may_have_been_done_is_not_asked_for_again(twin: Any, reply: bytes) -> None:
+    with stand_in(reply, answer(201, ANSWERS["Endpoint"])) as server:
+        twin.make(server.url)
+        with pytest.raises(Refused):
+            twin.do(lambda c: c.endpoints.create(tenant="acme", url="https://x", event_types=["*"]))
+    assert len(server.heard) == 1
 
 
 def test_a_request_that_came_too_slowly_to_be_read_is_sent_again(twin: Any) -> None:
@@ -283,7 +305,7 @@ def test_a_batch_is_answered_event_by_event(twin: Any) -> None:
     with stand_in(reply) as server:
         twin.make(server.url)
         good, bad = twin.do(
-            lambda c: c.send_many(
+            lambda c: c.send_batch(
                 [{"tenant": "t", "type": "a", "data": 1}, {"type": "", "idempotency_key": "k"}]
             )
         )
@@ -300,7 +322,9 @@ def test_a_long_batch_is_cut_at_the_bound_of_the_server(twin: Any) -> None:
 
     with stand_in(each) as server:
         twin.make(server.url)
-        answers = twin.do(lambda c: c.send_many({"tenant": "t", "type": "a", "data": n} for n in range(2500)))
+        answers = twin.do(
+            lambda c: c.send_batch({"tenant": "t", "type": "a", "data": n} for n in range(2500))
+        )
     assert [len(heard.json) for heard in server.heard] == [1000, 1000, 500]
     assert len(answers) == 2500
 
@@ -309,7 +333,7 @@ def test_a_list_is_read_page_by_page(twin: Any) -> None:
     pages = [answer(200, {"data": [1, 2], "next": "c1"}), answer(200, {"data": [3], "next": None})]
     with stand_in(*pages) as server:
         twin.make(server.url)
-        assert twin.do(lambda c: c.deliveries.iter(tenant="a b", state=None)) == [1, 2, 3]
+        assert twin.do(lambda c: c.pages("/v1/deliveries", {"tenant": "a b", "state": None})) == [1, 2, 3]
     assert [heard.target for heard in server.heard] == [
         "/v1/deliveries?limit=200&tenant=a+b",
         "/v1/deliveries?limit=200&tenant=a+b&cursor=c1",
@@ -317,12 +341,13 @@ def test_a_list_is_read_page_by_page(twin: Any) -> None:
 
 
 def test_every_verb_of_a_noun_reaches_its_path(twin: Any) -> None:
-    with stand_in(answer(200, {"id": "x"})) as server:
+    endpoint, delivery = answer(200, ANSWERS["Endpoint"]), answer(200, ANSWERS["Delivery"])
+    with stand_in(endpoint, endpoint, delivery, answer(204, None)) as server:
         twin.make(server.url + "/base/")
-        twin.do(lambda c: c.endpoints.get("a/b"))
+        assert isinstance(twin.do(lambda c: c.endpoints.get("a/b")), EndpointOut)
         twin.do(lambda c: c.endpoints.update("ep_1", status="paused"))
-        twin.do(lambda c: c.deliveries.act("dlv_1", "resend"))
-        twin.do(lambda c: c.endpoints.delete("ep_1"))
+        assert isinstance(twin.do(lambda c: c.deliveries.resend("dlv_1")), DeliveryOut)
+        assert twin.do(lambda c: c.endpoints.delete("ep_1")) is None
     assert [(h.method, h.target, h.body) for h in server.heard] == [
         ("GET", "/base/v1/endpoints/a%2Fb", b""),
         ("PATCH", "/base/v1/endpoints/ep_1", b'{"status":"paused"}'),

@@ -19,6 +19,7 @@ from surehook.demo.tally import Totals, tally
 from surehook.inbox import Inbox
 from surehook.inbox.receive import IncomingRequest
 from surehook.verify import sign
+from tests.demo.test_tally import delivery
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 EVENTS = {f"e{n}": type for n, type in enumerate(STEPS, 1)}
@@ -52,9 +53,7 @@ def call(event: str) -> IncomingRequest:
 
 def counted(kept: DatabaseContent) -> Totals:
     """The count, where the server says that all four events were delivered."""
-    deliveries = [
-        {"id": f"d{event}", "event": event, "state": "delivered", "endpoint": "ep"} for event in EVENTS
-    ]
+    deliveries = [delivery(f"d{event}", "delivered", event) for event in EVENTS]
     seen = ReceiverMemory(seen={f"d{event}": Sight(1, True) for event in EVENTS})
     return tally(dict.fromkeys(EVENTS, 1), deliveries, [seen], kept, "ep")
 

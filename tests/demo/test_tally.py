@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import msgspec
 import pytest
 
+from surehook.api import examples
+from surehook.core.answers import DeliveryOut
 from surehook.demo.kept import NOTHING, DatabaseContent
 from surehook.demo.memory import ReceiverMemory, Sight
 from surehook.demo.run import conclude
@@ -18,8 +22,10 @@ LINE = re.compile(
 APPLICATION = "ep_app"
 
 
-def delivery(id: str, state: str, event: str = "e1", endpoint: str = "ep") -> dict[str, str]:
-    return {"id": id, "event": event, "state": state, "endpoint": endpoint}
+def delivery(id: str, state: str, event: str = "e1", endpoint: str = "ep", **others: Any) -> DeliveryOut:
+    """A delivery as the API shows it."""
+    given = {"id": id, "event": event, "state": state, "endpoint": endpoint, **others}
+    return msgspec.convert(examples.ANSWERS["Delivery"] | given, DeliveryOut)
 
 
 def memory(**sights: Sight) -> ReceiverMemory:

@@ -14,7 +14,7 @@ MEMORIES = {"inbox": ReceiverMemory({"d1": Sight(2, True, 1)}, unverified=1)}
 
 def said(kept: DatabaseContent = NOTHING, **changes: int) -> str:
     return "\n".join(
-        explain(totals_of(**changes), [delivery("d1", "parked") | {"reason": "breaker"}], MEMORIES, kept)
+        explain(totals_of(**changes), [delivery("d1", "parked", reason="breaker")], MEMORIES, kept)
     )
 
 

@@ -219,9 +219,27 @@ def test_the_page_lists_the_fixtures():
         for name, value in vars(pytest_plugin).items()
         if type(value).__name__ == "FixtureFunctionDefinition"
     }
-    assert len(made) == 10
-    assert set(first_column(section(PAGE, "The fixtures"))) == made
+    assert len(made) == 12
+    of_publishers = {"recording_client", "recording_async_client"}
+    assert set(first_column(section(PAGE, "The fixtures"))) == made - of_publishers
+    assert all(f"`{name}`" in section("docs/client.md", "In your tests") for name in of_publishers)
 
 
 def test_pytest_finds_it_by_its_entry_point():
     assert 'surehook = "surehook.pytest_plugin"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_an_application_that_publishes_is_given_a_client_that_sends_nothing(suite):
+    suite(
+        test_publishing="""
+import asyncio
+
+def test_blocking(recording_client):
+    recording_client.send("a.b", 1, tenant="t")
+    assert [one.type for one in recording_client.sent] == ["a.b"]
+
+def test_awaiting(recording_async_client):
+    asyncio.run(recording_async_client.send("a.b", 1, tenant="t"))
+    assert [one.type for one in recording_async_client.sent] == ["a.b"]
+"""
+    ).assert_outcomes(passed=2)

@@ -1,4 +1,4 @@
-"""Where the servers' programs are, and what to say when they are not."""
+"""Where the programs are that are not Python's, and what to say when they are not."""
 
 from __future__ import annotations
 
@@ -70,12 +70,19 @@ def mariadb_home() -> Path:
     return Path(found).parent
 
 
+def node_programs() -> None:
+    """Node.js and npm, or Missing: for the client in TypeScript."""
+    for name in ("node", "npm"):
+        program("Node.js", name)
+
+
 SERVICES: dict[str, Callable[[], object]] = {
     "PostgreSQL": postgres_home,
     "RabbitMQ": rabbitmq_home,
     "Redis": lambda: program("Redis", "redis-server"),
     "PgBouncer": lambda: program("PgBouncer", "pgbouncer"),
     "MariaDB": mariadb_home,
+    "Node.js": node_programs,
 }
 
 

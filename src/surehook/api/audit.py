@@ -13,8 +13,8 @@ from starlette.requests import Request
 
 from surehook.api.auth import authorization_of
 from surehook.api.bodies import given
-from surehook.api.json_object import JsonObject
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
+from surehook.core.json_value import JsonObject
 
 KINDS = {"endpoints": "endpoint", "tenants": "tenant", "event-types": "event_type", "breakers": "breaker"}
 NO_CHANGES = frozenset({"test_endpoint", "probe_breaker"})

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 
-from surehook.api.json_object import JsonObject
 from surehook.core import json_text, limits
 from surehook.core.errors import Problem
+from surehook.core.json_value import JsonObject
 from surehook.core.steps import Steps
 
 B = TypeVar("B", bound=Struct)

@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 from surehook.api import show
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.services import ManagementEngine
-from surehook.api.shapes import BreakerShape, HeldShape
 from surehook.core import limits, url
+from surehook.core.answers import BreakerOut, HeldOut
 from surehook.core.instants import render
 from surehook.delivery import breaker_board
 from surehook.delivery.managing import BreakerView
@@ -63,7 +63,7 @@ async def _by_hand(
     return ApiAnswer(_shown(view, await engine.parked_counts()))
 
 
-def held(engine: ManagementEngine, endpoint: bytes) -> HeldShape | None:
+def held(engine: ManagementEngine, endpoint: bytes) -> HeldOut | None:
     """The open breaker that holds the endpoint's deliveries back, or None."""
     route = engine.directory.routes.get(endpoint)
     if route is None or route.breaker.is_closed:
@@ -71,10 +71,10 @@ def held(engine: ManagementEngine, endpoint: bytes) -> HeldShape | None:
     breaker = route.breaker
     if breaker.reason != "key" and route.breaker_policy is None:
         return None  # it holds back other endpoints with this URL, not this one
-    return HeldShape(breaker.state, breaker.reason or "failures", render(breaker.probe_at))  # type: ignore[arg-type]
+    return HeldOut(breaker.state, breaker.reason or "failures", render(breaker.probe_at))
 
 
-def _shown(view: BreakerView, parked: Mapping[tuple[bytes, str], int]) -> BreakerShape:
+def _shown(view: BreakerView, parked: Mapping[tuple[bytes, str], int]) -> BreakerOut:
     reasons = ("breaker", "key")
     waiting = sum(parked.get((endpoint, reason), 0) for endpoint in view.endpoints for reason in reasons)
     return show.breaker(view, parked=waiting)
@@ -89,19 +89,19 @@ def _place(view: BreakerView) -> bytes:
 OPERATIONS = (
     Operation(
         method="GET", path="/v1/breakers", name="list_breakers", handle=list_breakers,
-        about="Breakers of this server, the latest opened first.", answers={200: BreakerShape}, is_list=True, is_kept=True,
+        about="Breakers of this server, the latest opened first.", answers={200: BreakerOut}, is_list=True, is_kept=True,
     ),
     Operation(
         method="POST", path="/v1/breakers/probe", name="probe_breaker", handle=probe, body=BreakerPlace,
         about="Make the next probe of an open breaker due now. A breaker that is closed stays as it is.",
         detail="One delivery that is due goes out, by a process that delivers retries, within a second or two. If it "
         "is delivered the breaker closes and what was parked follows; if it fails, the next probe is `probe_after` away.",
-        answers={200: BreakerShape}, problems=("not_found",),
+        answers={200: BreakerOut}, problems=("not_found",),
     ),
     Operation(
         method="POST", path="/v1/breakers/close", name="close_breaker", handle=close, body=BreakerPlace,
         about="Close a breaker at once, whatever it opened for. A breaker that is closed stays as it is.",
         detail="What was parked for it goes out, slowly at first. Failures from now on are counted anew, and may open it.",
-        answers={200: BreakerShape}, problems=("not_found",),
+        answers={200: BreakerOut}, problems=("not_found",),
     ),
 )  # fmt: skip

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from surehook.api import show
 from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
-from surehook.api.shapes import DeliveryShape
 from surehook.core import ids, limits
+from surehook.core.answers import DeliveryOut
 from surehook.delivery import deliveries
 from surehook.ports.reading import DeliveryFilter
 
@@ -45,11 +45,11 @@ OPERATIONS = (
     Operation(
         method="GET", path="/v1/dead-letters", name="list_dead_letters", handle=list_all,
         about="Deliveries that gave up and were neither replayed nor dismissed, newest event first.",
-        answers={200: DeliveryShape}, is_list=True, query=FILTERS,
+        answers={200: DeliveryOut}, is_list=True, query=FILTERS,
     ),
     Operation(
         method="POST", path="/v1/dead-letters/{id}/dismiss", name="dismiss_dead_letter", handle=dismiss,
         body=NewDismissal, about="Put a dead letter away with a note. The id is the delivery's.",
-        answers={200: DeliveryShape}, problems=("not_found", "not_a_dead_letter"),
+        answers={200: DeliveryOut}, problems=("not_found", "not_a_dead_letter"),
     ),
 )  # fmt: skip

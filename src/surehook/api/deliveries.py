@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from surehook.api import query, show
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.services import ManagementEngine
-from surehook.api.shapes import AttemptShape, DeliveryShape
 from surehook.core import ids
+from surehook.core.answers import AttemptOut, DeliveryOut
 from surehook.core.model import Attempt, OutcomeName, State
 from surehook.core.outcome import BY_FAILURE
 from surehook.core.receipt import CODE_CHARS, STAGES
@@ -54,7 +54,7 @@ async def cancel(asked: ApiRequest) -> ApiAnswer:
     return ApiAnswer(shown(asked, await deliveries.cancel(asked.services.engine, _id(asked))))
 
 
-def shown(asked: ApiRequest, seen: DeliveryView) -> DeliveryShape:
+def shown(asked: ApiRequest, seen: DeliveryView) -> DeliveryOut:
     """A delivery as the API shows it. The `due_at` of a parked one is outdated: it becomes the time of the next probe where a
     breaker holds the delivery, else null."""
     if seen.state == "parked":
@@ -100,16 +100,16 @@ DELIVERY_FILTERS = (
 OPERATIONS = (
     Operation(
         method="GET", path="/v1/deliveries", name="list_deliveries", handle=list_all,
-        about="Deliveries, open and finished, newest event first.", answers={200: DeliveryShape}, is_list=True,
+        about="Deliveries, open and finished, newest event first.", answers={200: DeliveryOut}, is_list=True,
         query=DELIVERY_FILTERS,
     ),
     Operation(
         method="GET", path="/v1/deliveries/{id}", name="get_delivery", handle=get, about="One delivery.",
-        answers={200: DeliveryShape}, problems=("not_found",),
+        answers={200: DeliveryOut}, problems=("not_found",),
     ),
     Operation(
         method="GET", path="/v1/deliveries/{id}/attempts", name="list_attempts", handle=list_attempts,
-        about="The history of a delivery, newest entry first.", answers={200: AttemptShape}, is_list=True,
+        about="The history of a delivery, newest entry first.", answers={200: AttemptOut}, is_list=True,
         problems=("not_found",),
     ),
     Operation(
@@ -118,11 +118,11 @@ OPERATIONS = (
         detail="A replay keeps the event's id and bytes; it has its own delivery id, `replay_of`, and starts with attempt 1. "
         "Behind an open breaker neither is sent at once: the next probe is due now, and what is parked goes out when "
         "that is delivered (or after `POST /v1/breakers/close`).",
-        answers={201: DeliveryShape, 200: DeliveryShape}, problems=("not_found", "endpoint_gone", "event_gone"),
+        answers={201: DeliveryOut, 200: DeliveryOut}, problems=("not_found", "endpoint_gone", "event_gone"),
     ),
     Operation(
         method="POST", path="/v1/deliveries/{id}/cancel", name="cancel_delivery", handle=cancel,
-        about="Cancel a delivery that is not being sent.", answers={200: DeliveryShape},
+        about="Cancel a delivery that is not being sent.", answers={200: DeliveryOut},
         problems=("not_found", "delivery_sending", "delivery_finished"),
     ),
 )  # fmt: skip

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from surehook.api import breakers, query, show
 from surehook.api.bodies import given, stored
-from surehook.api.json_object import JsonObject
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
-from surehook.api.shapes import AttemptShape, EndpointShape, SecretShape
 from surehook.core import hints, ids, limits, redact, url
+from surehook.core.answers import AttemptOut, EndpointOut, SecretOut
 from surehook.core.authentication import Authentication
+from surehook.core.json_value import JsonObject
 from surehook.core.model import Endpoint, EndpointTls, Method, Secret
 from surehook.core.receipt import Wanted
 from surehook.delivery import endpoints, testcall
@@ -193,7 +193,7 @@ async def test(asked: ApiRequest) -> ApiAnswer:
     return ApiAnswer(shape)
 
 
-def _shown(asked: ApiRequest, seen: Endpoint, made: Secret | None = None) -> EndpointShape:
+def _shown(asked: ApiRequest, seen: Endpoint, made: Secret | None = None) -> EndpointOut:
     return show.endpoint(seen, made, breaker=breakers.held(asked.services.engine, seen.id))
 
 
@@ -226,16 +226,16 @@ OPERATIONS = (
         method="POST", path="/v1/endpoints", name="create_endpoint", handle=create, body=NewEndpoint,
         body_limit=limits.ENDPOINT_BODY_BYTES,
         about="Make an endpoint. Its `secret` is shown in this answer and after a rotation only.",
-        answers={201: EndpointShape}, problems=("unknown_tenant", "too_many_endpoints", *_REFUSALS),
+        answers={201: EndpointOut}, problems=("unknown_tenant", "too_many_endpoints", *_REFUSALS),
     ),
     Operation(
         method="GET", path="/v1/endpoints", name="list_endpoints", handle=list_all,
-        about="Endpoints, newest first.", answers={200: EndpointShape}, is_list=True,
+        about="Endpoints, newest first.", answers={200: EndpointOut}, is_list=True,
         query=(query.tenant(), query.one_of("status", STATUSES, "Status of the endpoint.")),
     ),
     Operation(
         method="GET", path="/v1/endpoints/{id}", name="get_endpoint", handle=get, about="One endpoint.",
-        answers={200: EndpointShape}, problems=("not_found",),
+        answers={200: EndpointOut}, problems=("not_found",),
     ),
     Operation(
         method="PATCH", path="/v1/endpoints/{id}", name="change_endpoint", handle=change, body=EndpointChange,
@@ -243,7 +243,7 @@ OPERATIONS = (
         about="Change, pause or activate an endpoint. `active` sets `failure_count` to 0 and sends what was parked.",
         detail="An open breaker is not closed by it: `breaker` of the answer shows it, its next probe is due now, and what "
         "is parked goes out when that is delivered (or after `POST /v1/breakers/close`).",
-        answers={200: EndpointShape}, problems=("not_found", *_REFUSALS),
+        answers={200: EndpointOut}, problems=("not_found", *_REFUSALS),
     ),
     Operation(
         method="DELETE", path="/v1/endpoints/{id}", name="delete_endpoint", handle=remove,
@@ -253,18 +253,18 @@ OPERATIONS = (
     Operation(
         method="GET", path="/v1/endpoints/{id}/secrets", name="list_secrets", handle=list_secrets,
         about="Which secrets sign now, newest first, and until when. What they are is never shown.",
-        answers={200: SecretShape}, is_list=True, problems=("not_found",),
+        answers={200: SecretOut}, is_list=True, problems=("not_found",),
     ),
     Operation(
         method="POST", path="/v1/endpoints/{id}/rotate-secret", name="rotate_secret", handle=rotate_secret,
         body=Rotation, body_optional=True, about="Give an endpoint a new secret; the ones before it sign on for a while.",
-        answers={200: EndpointShape}, problems=("not_found", "too_many_secrets"),
+        answers={200: EndpointOut}, problems=("not_found", "too_many_secrets"),
     ),
     Operation(
         method="POST", path="/v1/endpoints/{id}/test", name="test_endpoint", handle=test,
         about="Send one signed request (`surehook.test`) now, and answer with what came of it. Nothing is stored.",
         detail="An open breaker neither holds it back nor counts it. One that was delivered makes the next probe due now, and "
         "says so in `hint`: deliveries stay parked until that probe is delivered as well.",
-        answers={200: AttemptShape}, problems=("not_found", "too_many_calls"),
+        answers={200: AttemptOut}, problems=("not_found", "too_many_calls"),
     ),
 )  # fmt: skip

@@ -10,11 +10,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from surehook.api import show
 from surehook.api.bodies import given, stored
 from surehook.api.endpoints import Description, PolicyReference
-from surehook.api.json_object import JsonObject
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
-from surehook.api.shapes import EventTypeShape
 from surehook.core import limits, subscription
+from surehook.core.answers import EventTypeOut
 from surehook.core.errors import Problem
+from surehook.core.json_value import JsonObject
 from surehook.core.schema import Schema as Compiled
 from surehook.core.schema import compile_in_steps
 from surehook.delivery import event_types
@@ -139,7 +139,7 @@ def _name(asked: ApiRequest) -> str:
 OPERATIONS = (
     Operation(
         method="POST", path="/v1/event-types", name="create_event_type", handle=create, body=NewEventType,
-        body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeShape},
+        body_limit=limits.SCHEMA_BODY_BYTES, about="Register an event type.", answers={201: EventTypeOut},
         problems=(
             "event_type_exists", "invalid_event_type", "invalid_policy", "unknown_policy", "invalid_schema",
             "too_many_schemas", "authentication_conflict",
@@ -147,16 +147,16 @@ OPERATIONS = (
     ),
     Operation(
         method="GET", path="/v1/event-types", name="list_event_types", handle=list_all,
-        about="Registered event types, newest first.", answers={200: EventTypeShape}, is_list=True,
+        about="Registered event types, newest first.", answers={200: EventTypeOut}, is_list=True,
     ),
     Operation(
         method="GET", path="/v1/event-types/{name}", name="get_event_type", handle=get, about="One event type.",
-        answers={200: EventTypeShape}, problems=("not_found",),
+        answers={200: EventTypeOut}, problems=("not_found",),
     ),
     Operation(
         method="PATCH", path="/v1/event-types/{name}", name="change_event_type", handle=change,
         body=EventTypeChange, body_limit=limits.SCHEMA_BODY_BYTES, about="Change an event type.",
-        answers={200: EventTypeShape}, problems=(
+        answers={200: EventTypeOut}, problems=(
             "not_found", "invalid_policy", "unknown_policy", "invalid_schema", "too_many_schemas", "authentication_conflict",
         ),
     ),

@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 from surehook.api import query, show
 from surehook.api.deliveries import DELIVERY_FILTERS, shown
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
-from surehook.api.shapes import AcceptedShape, DeliveryShape, EventShape
 from surehook.core import ids, limits
+from surehook.core.answers import AcceptedOut, DeliveryOut, EventOut
 from surehook.core.errors import Problem
 from surehook.core.model import Event
 from surehook.ports.reading import DeliveryFilter, EventFilter
@@ -113,28 +113,28 @@ OPERATIONS = (
         method="POST", path="/v1/events", name="publish", body=NewEvent, about="Publish an event.",
         detail="202 means that the event and its deliveries are on disk. `Idempotency-Key` makes a repeat safe: "
         "the same again is answered the same, another body is a 409.",
-        answers={202: AcceptedShape}, problems=(*EVENT_PROBLEMS, "overloaded", "tenant_overloaded", "disk_full"),
+        answers={202: AcceptedOut}, problems=(*EVENT_PROBLEMS, "overloaded", "tenant_overloaded", "disk_full"),
     ),
     Operation(
         method="POST", path="/v1/events/batch", name="publish_batch", body=NewBatchEvent,
         about="Publish up to 1,000 events.",
         detail="The body is a JSON array. The answer has one entry per event, in order: what was accepted, or its problem.",
-        answers={202: AcceptedShape}, problems=(
+        answers={202: AcceptedOut}, problems=(
             "too_many_events", "idempotency_key_not_here", "overloaded", "tenant_overloaded", "disk_full",
         ),
     ),
     Operation(
         method="GET", path="/v1/events", name="list_events", handle=list_all, about="Events, newest first.",
-        answers={200: EventShape}, is_list=True, query=EVENT_FILTERS,
+        answers={200: EventOut}, is_list=True, query=EVENT_FILTERS,
     ),
     Operation(
         method="GET", path="/v1/events/{id}", name="get_event", handle=get,
-        about="One event. `data` has the bytes that were published.", answers={200: EventShape},
+        about="One event. `data` has the bytes that were published.", answers={200: EventOut},
         problems=("not_found",),
     ),
     Operation(
         method="GET", path="/v1/events/{id}/deliveries", name="list_event_deliveries", handle=list_deliveries,
-        about="The deliveries of an event, replays included.", answers={200: DeliveryShape}, is_list=True,
+        about="The deliveries of an event, replays included.", answers={200: DeliveryOut}, is_list=True,
         query=DELIVERY_FILTERS[1:], problems=("not_found",),
     ),
 )  # fmt: skip

@@ -5,8 +5,8 @@ Ids are real ones of an instant in 2026; the receivers are example domains.
 
 from __future__ import annotations
 
-from surehook.api.json_object import JsonObject
 from surehook.core import hints
+from surehook.core.json_value import JsonObject
 
 _EVENT = "evt_06a3xq4zvw70f9m2k8c5d1h3ja"
 _DELIVERY = "dlv_06a3xq4zvw70f9m2k8t7p0q4xb"
@@ -74,7 +74,7 @@ _POLICY = {
     "adaptive": True, "headers": {"retry_count": None, "delivery_id": None},
 }  # fmt: skip
 
-SHAPES: JsonObject = {
+ANSWERS: JsonObject = {
     "Accepted": {"id": _EVENT, "deliveries": 2},
     "Tenant": {"id": "acme", "name": "Acme", "strict": False, "created_at": _AT},
     "EventType": {

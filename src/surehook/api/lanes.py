@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from surehook.api import show
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
-from surehook.api.shapes import LaneShape
+from surehook.core.answers import LaneOut
 from surehook.core.model import LANES
 
 
@@ -24,6 +24,6 @@ OPERATIONS = (
     Operation(
         method="GET", path="/v1/lanes", name="list_lanes", handle=list_lanes,
         about="The two lanes: every unfinished delivery is counted once, as held, ready, scheduled or parked.",
-        answers={200: LaneShape}, is_list=True, is_kept=True,
+        answers={200: LaneOut}, is_list=True, is_kept=True,
     ),
 )  # fmt: skip

@@ -7,8 +7,8 @@ import re
 from surehook.api import query, show
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.query import Parameter
-from surehook.api.shapes import NoticeShape
 from surehook.core import ids
+from surehook.core.answers import NoticeOut
 from surehook.core.errors import Problem
 from surehook.ports.reading import NoticeFilter
 
@@ -45,7 +45,7 @@ KIND = Parameter(
 OPERATIONS = (
     Operation(
         method="GET", path="/v1/notices", name="list_notices", handle=list_all,
-        about="What operators and tenants should know, newest first.", answers={200: NoticeShape}, is_list=True,
+        about="What operators and tenants should know, newest first.", answers={200: NoticeOut}, is_list=True,
         query=(
             query.tenant(),
             query.an_id("endpoint", ids.ENDPOINT, "Id of an endpoint."),

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of calls and the shapes: nothing is described twice."""
+"""The OpenAPI 3.1 document, made from the table of calls and the structs of bodies and answers: nothing is described twice."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import msgspec
 from surehook import __version__
 from surehook.api import examples, problems
 from surehook.api.codes import CODES, status_of
-from surehook.api.json_object import JsonObject
 from surehook.api.operations import Operation
-from surehook.api.problems import ProblemShape
+from surehook.api.problems import ProblemOut
 from surehook.api.query import Parameter
 from surehook.api.table import OPERATIONS
+from surehook.core.json_value import JsonObject
 
 REF = "#/components/schemas/"
 EVERY_CALL = ("internal", "ledger_unavailable", "outcome_unknown")
@@ -133,7 +133,7 @@ def _answers(operation: Operation) -> JsonObject:
             }
             continue
         schema: JsonObject = {"$ref": REF + _name(shape)}
-        example = examples.SHAPES.get(_name(shape))
+        example = examples.ANSWERS.get(_name(shape))
         if operation.is_list:
             schema = _list_of(schema)
             example = {"data": [example], "next": None}
@@ -203,7 +203,7 @@ def _tag(operation: Operation) -> str:
 
 
 def _types() -> list[object]:
-    found: dict[object, None] = {ProblemShape: None}
+    found: dict[object, None] = {ProblemOut: None}
     for operation in OPERATIONS:
         for kind in (operation.body, *operation.answers.values()):
             if kind is not None and kind is not bytes:
@@ -214,31 +214,31 @@ def _types() -> list[object]:
 def _schemas() -> JsonObject:
     _, schemas = msgspec.json.schema_components(_types(), ref_template=REF + "{name}")
     renamed: JsonObject = _tidied(schemas)
-    schemas = {name.removesuffix("Shape"): schema for name, schema in renamed.items()}
+    schemas = {name.removesuffix("Out"): schema for name, schema in renamed.items()}
     assert len(schemas) == len(renamed), "what is sent and what is answered have one name"
-    for name, example in examples.SHAPES.items():
+    for name, example in examples.ANSWERS.items():
         if name in schemas:
             schemas[name]["examples"] = [example]
     return dict(sorted(schemas.items()))
 
 
 def _tidied(value: object) -> Any:
-    """Names without `Shape`, and patterns as JavaScript writes them."""
+    """Names without `Out`, and patterns as JavaScript writes them."""
     if isinstance(value, dict):
         return {key: _tidied(each) if key != "title" else _bare(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_tidied(each) for each in value]
     if isinstance(value, str) and value.startswith(REF):
-        return value.removesuffix("Shape")
+        return value.removesuffix("Out")
     if isinstance(value, str) and value.startswith(r"\A"):
         return "^" + value[2:].removesuffix(r"\Z") + "$"
     return value
 
 
 def _bare(title: object) -> object:
-    return title.removesuffix("Shape") if isinstance(title, str) else _tidied(title)
+    return title.removesuffix("Out") if isinstance(title, str) else _tidied(title)
 
 
 def _name(kind: Any) -> str:
     name: str = kind.__name__
-    return name.removesuffix("Shape")
+    return name.removesuffix("Out")

@@ -10,13 +10,13 @@ from starlette.requests import Request
 
 from surehook.api import bodies, cursors, query
 from surehook.api.auth import authorization_of
-from surehook.api.json_object import JsonObject
 from surehook.api.query import LIMIT_DEFAULT, Parameter
 from surehook.api.services import Services
-from surehook.api.shapes import ListShape
 from surehook.api.turns import READ
 from surehook.core import ids, limits
+from surehook.core.answers import ListOut
 from surehook.core.errors import Problem
+from surehook.core.json_value import JsonObject
 from surehook.ports.registry import Page
 
 
@@ -48,7 +48,7 @@ class ApiRequest(Struct):
 
     def rows(self, data: list[Any], following: bytes | None) -> ApiAnswer:
         """A list of shapes and the position after it."""
-        return ApiAnswer(ListShape(data, cursors.write(following, of=self.address, where=self.where)))
+        return ApiAnswer(ListOut(data, cursors.write(following, of=self.address, where=self.where)))
 
     def query_filters(self) -> JsonObject:
         """The parameters of the query that select rows."""

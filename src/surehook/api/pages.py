@@ -13,8 +13,8 @@ from html import escape
 
 from surehook.api import openapi, problems
 from surehook.api.codes import CODES
-from surehook.api.json_object import JsonObject
 from surehook.api.table import OPERATIONS
+from surehook.core.json_value import JsonObject
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from surehook.api.json_object import JsonObject
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.policy_schema import PolicyDocument, PreviewDocument
-from surehook.api.shapes import PreviewShape
+from surehook.core.answers import PreviewOut
 from surehook.core.errors import Problem
+from surehook.core.json_value import JsonObject
 from surehook.core.policy import parse_policy, policy_json
 from surehook.core.preview import timeline
 from surehook.core.profiles import PROFILES
@@ -47,9 +47,9 @@ async def preview(asked: ApiRequest) -> ApiAnswer:
     return ApiAnswer(await asked.services.turns.once(asked.caller, partial(_preview, given)))
 
 
-def _preview(given: str | JsonObject) -> PreviewShape:
+def _preview(given: str | JsonObject) -> PreviewOut:
     policy = parse_policy(given, PROFILES)
-    return PreviewShape(policy_json(policy), timeline(policy))
+    return PreviewOut(policy_json(policy), timeline(policy))
 
 
 OPERATIONS = (

@@ -42,7 +42,7 @@ RETRY_AFTER_S = 1
 RETRY_AFTER_OF = {"disk_full": 30}
 
 
-class ProblemShape(Struct, frozen=True):
+class ProblemOut(Struct, frozen=True):
     """problem+json, in the order of the contract. Absent values are null."""
 
     type: str
@@ -59,7 +59,7 @@ class Refusal(Struct, frozen=True):
 
     status: int
     headers: tuple[tuple[str, str], ...]
-    shape: ProblemShape
+    shape: ProblemOut
 
     def body(self) -> bytes:
         return msgspec.json.encode(self.shape)
@@ -129,7 +129,7 @@ def of_ledger(error: BaseException) -> str | None:
     return str(error) if isinstance(error, LedgerError) and not isinstance(error, LedgerFull) else None
 
 
-def shape(problem: Problem) -> ProblemShape:
+def shape(problem: Problem) -> ProblemOut:
     """A problem as a value, as it stands in the answer to a batch."""
     return refusal(problem).shape
 
@@ -150,6 +150,4 @@ def _refusal(
         headers = (("retry-after", str(retry_after_s or RETRY_AFTER_OF.get(code, RETRY_AFTER_S))),)
     if status == 401:
         headers = (("www-authenticate", "Bearer"),)
-    return Refusal(
-        status, headers, ProblemShape(TYPE_PREFIX + code, title, status, code, detail, field, hint)
-    )
+    return Refusal(status, headers, ProblemOut(TYPE_PREFIX + code, title, status, code, detail, field, hint))

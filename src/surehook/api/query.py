@@ -11,9 +11,9 @@ from urllib.parse import unquote_to_bytes
 from msgspec import Struct
 
 from surehook.api.bodies import did_you_mean
-from surehook.api.json_object import JsonObject
 from surehook.core import ids, instants, limits, subscription
 from surehook.core.errors import Problem
+from surehook.core.json_value import JsonObject
 
 QUERY_BYTES = 8 * 1024  # more than all filters together at their longest
 LIMIT_MAX = 200

@@ -10,20 +10,20 @@ from surehook.core.receipt_message import BODY_BYTES, ReceiptMessage
 from surehook.delivery import receipts
 
 
-class TakenShape(Struct, frozen=True):
+class TakenOut(Struct, frozen=True):
     taken: int
     unknown: list[str]
 
 
 async def take(asked: ApiRequest) -> ApiAnswer:
     taken = await receipts.take(asked.services.engine, asked.headers, asked.body)
-    return ApiAnswer(TakenShape(taken.taken, [ids.text(ids.DELIVERY, one) for one in taken.unknown]))
+    return ApiAnswer(TakenOut(taken.taken, [ids.text(ids.DELIVERY, one) for one in taken.unknown]))
 
 
 OPERATIONS = (
     Operation(
         method="POST", path="/v1/receipts", name="take_receipts", handle=take, body=ReceiptMessage, body_limit=BODY_BYTES,
-        signed=True, needs_key=False, answers={200: TakenShape},
+        signed=True, needs_key=False, answers={200: TakenOut},
         about="Take receipts from a receiver. Signed with the endpoint's secret; needs no key.",
         detail="Headers `webhook-receipts` (the endpoint), `webhook-id` (`rcp_…`), `webhook-timestamp`, `webhook-signature`. "
         "Up to 100 receipts. `unknown` are deliveries that this endpoint never had; all unknown is a 404.",

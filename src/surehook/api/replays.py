@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from surehook.api import show, tenants
 from surehook.api.deliveries import ERRORS
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
-from surehook.api.shapes import ReplayShape
 from surehook.core import ids, limits, subscription
+from surehook.core.answers import ReplayOut
 from surehook.core.errors import Problem
 from surehook.core.model import OutcomeName
 from surehook.core.receipt import CODE_CHARS, Stage
@@ -79,12 +79,12 @@ OPERATIONS = (
         "endpoint exists. "
         "The job goes on after a restart of the server. A `dry_run` that takes longer than a tenth of a second "
         "is answered while it counts on.",
-        answers={202: ReplayShape},
+        answers={202: ReplayOut},
         problems=("empty_filter", "not_available", "bad_id", "bad_time", "invalid_event_type", "unknown_tenant",
             "too_many_replays"),
     ),
     Operation(
         method="GET", path="/v1/replays/{id}", name="get_replay", handle=get, about="A replay and how far it is.",
-        answers={200: ReplayShape}, problems=("not_found",),
+        answers={200: ReplayOut}, problems=("not_found",),
     ),
 )  # fmt: skip

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Raw, json
 
-from surehook.api import shapes
-from surehook.core import envelope, hints, ids, instants, redact, signature
+from surehook.core import answers, envelope, hints, ids, instants, redact, signature
 from surehook.core.authentication import Authentication, Basic, Bearer, KeyHeader
 from surehook.core.instants import render, render_optional
 from surehook.core.model import LANES, Attempt, Endpoint, Event, EventType, Notice, Secret, Tenant
@@ -24,12 +23,12 @@ INTERRUPTED = (
 )
 
 
-def tenant(seen: Tenant) -> shapes.TenantShape:
-    return shapes.TenantShape(seen.id, seen.name, seen.strict, render(seen.created_at))
+def tenant(seen: Tenant) -> answers.TenantOut:
+    return answers.TenantOut(seen.id, seen.name, seen.strict, render(seen.created_at))
 
 
-def event_type(seen: EventType) -> shapes.EventTypeShape:
-    return shapes.EventTypeShape(
+def event_type(seen: EventType) -> answers.EventTypeOut:
+    return answers.EventTypeOut(
         name=seen.name,
         description=seen.description,
         schema=_raw(seen.schema),
@@ -41,10 +40,10 @@ def event_type(seen: EventType) -> shapes.EventTypeShape:
 
 
 def endpoint(
-    seen: Endpoint, made: Secret | None = None, *, breaker: shapes.HeldShape | None
-) -> shapes.EndpointShape:
+    seen: Endpoint, made: Secret | None = None, *, breaker: answers.HeldOut | None
+) -> answers.EndpointOut:
     """With the secret that was made for it just now, and its id."""
-    return shapes.EndpointShape(
+    return answers.EndpointOut(
         id=ids.text(ids.ENDPOINT, seen.id),
         tenant=seen.tenant,
         url=seen.url,
@@ -61,42 +60,42 @@ def endpoint(
         secret=None if made is None else signature.write_secret(made.kind, made.material),
         method=seen.method,
         authentication=_authentication(seen.authentication),
-        tls=None if seen.tls is None else shapes.TlsShownShape(seen.tls.ca, seen.tls.client_certificate),
+        tls=None if seen.tls is None else answers.TlsShownOut(seen.tls.ca, seen.tls.client_certificate),
         receipts=seen.receipts,
         breaker=breaker,
         key_id=None if made is None else ids.text(ids.SECRET, made.id),
     )
 
 
-def signing(secrets: Iterable[Secret]) -> list[shapes.SecretShape]:
+def signing(secrets: Iterable[Secret]) -> list[answers.SecretOut]:
     """Newest first, and nothing of what is secret."""
     newest_first = sorted(secrets, key=lambda secret: secret.created_at, reverse=True)
     return [
-        shapes.SecretShape(
+        answers.SecretOut(
             render(secret.created_at), render_optional(secret.expires_at), ids.text(ids.SECRET, secret.id)
         )
         for secret in newest_first
     ]
 
 
-def _authentication(seen: Authentication | None) -> shapes.AuthenticationShown | None:
+def _authentication(seen: Authentication | None) -> answers.AuthenticationShown | None:
     """Authentication without its secrets: each type takes over the fields it names, and nothing else."""
     if isinstance(seen, Basic):
-        return shapes.BasicShownShape(seen.username)
+        return answers.BasicShownOut(seen.username)
     if isinstance(seen, Bearer):
-        return shapes.BearerShownShape()
+        return answers.BearerShownOut()
     if isinstance(seen, KeyHeader):
-        return shapes.KeyHeaderShownShape(seen.header)
+        return answers.KeyHeaderShownOut(seen.header)
     if seen is None:
         return None
-    return shapes.ClientCredentialsShownShape(
+    return answers.ClientCredentialsShownOut(
         seen.token_url, seen.client_id, seen.scopes, seen.audience, seen.style
     )
 
 
-def event(seen: Event) -> shapes.EventShape:
+def event(seen: Event) -> answers.EventOut:
     """`data` is cut out of the stored bytes, never written anew; null once the bytes are past their retention."""
-    return shapes.EventShape(
+    return answers.EventOut(
         id=ids.text(ids.EVENT, seen.id),
         tenant=seen.tenant,
         type=seen.type,
@@ -115,18 +114,18 @@ def event(seen: Event) -> shapes.EventShape:
     )
 
 
-def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
-    return shapes.DeliveryShape(
+def delivery(seen: DeliveryView) -> answers.DeliveryOut:
+    return answers.DeliveryOut(
         id=ids.text(ids.DELIVERY, seen.id),
         event=ids.text(ids.EVENT, seen.event),
         endpoint=ids.text(ids.ENDPOINT, seen.endpoint),
         tenant=seen.tenant,
         type=seen.type,
-        state=seen.state,  # type: ignore[arg-type]  # the ledger speaks the same closed lists
-        reason=seen.reason,  # type: ignore[arg-type]
-        lane=LANES[seen.lane],  # type: ignore[arg-type]
+        state=seen.state,
+        reason=seen.reason,
+        lane=LANES[seen.lane],
         attempts=seen.attempts,
-        outcome=seen.outcome,  # type: ignore[arg-type]
+        outcome=seen.outcome,
         unknown=seen.unknown,
         due_at=render_optional(seen.due_at),
         finished_at=render_optional(seen.finished_at),
@@ -135,7 +134,7 @@ def delivery(seen: DeliveryView) -> shapes.DeliveryShape:
         receipt=None if seen.receipt is None else receipt(seen.receipt),
         dismissal=None
         if seen.dismissal is None
-        else shapes.DismissalShape(seen.dismissal.note, render(seen.dismissal.at)),
+        else answers.DismissalOut(seen.dismissal.note, render(seen.dismissal.at)),
         subject=seen.subject,
         correlation_id=seen.correlation_id,
         request_headers=_request_headers(seen),
@@ -146,8 +145,8 @@ def _request_headers(seen: DeliveryView) -> dict[str, str] | None:
     return None if seen.request_headers is None else json.decode(seen.request_headers, type=dict[str, str])
 
 
-def receipt(seen: Word) -> shapes.ReceiptShape:
-    return shapes.ReceiptShape(
+def receipt(seen: Word) -> answers.ReceiptOut:
+    return answers.ReceiptOut(
         stage=seen.stage,
         accepted_at=render_optional(seen.accepted_at),
         processed_at=render_optional(seen.processed_at),
@@ -158,29 +157,29 @@ def receipt(seen: Word) -> shapes.ReceiptShape:
     )
 
 
-def attempt(seen: Attempt, policy: Policy | None) -> shapes.AttemptShape:
+def attempt(seen: Attempt, policy: Policy | None) -> answers.AttemptOut:
     """`policy` is the present one of its endpoint; None if that is gone."""
-    return shapes.AttemptShape(
+    return answers.AttemptOut(
         id=ids.text(ids.ATTEMPT, attempt_id(seen)),
         delivery=ids.text(ids.DELIVERY, seen.delivery),
         number=seen.number,
         kind=seen.kind,
-        lane=LANES[seen.lane],  # type: ignore[arg-type]
+        lane=LANES[seen.lane],
         started_at=render(seen.started_at),
-        outcome=seen.outcome,  # type: ignore[arg-type]
+        outcome=seen.outcome,
         unknown=seen.unknown,
         status=seen.status,
         error=seen.error,
         hint=_hint(seen, policy),
         address=seen.address,
-        timings_ms=shapes.TimingsShape(
+        timings_ms=answers.TimingsOut(
             _ms(seen.dns_us),
             _ms(seen.connect_us),
             _ms(seen.tls_us),
             _ms(seen.first_byte_us),
             _ms(seen.total_us),
         ),
-        response=shapes.ResponseShape(
+        response=answers.ResponseOut(
             headers=header_object(seen.headers),
             body=seen.body.decode("utf-8", "backslashreplace") if seen.body else None,
             truncated=seen.truncated,
@@ -207,8 +206,8 @@ def header_object(block: bytes) -> dict[str, str]:
     return redact.configured(found)
 
 
-def notice(seen: Notice) -> shapes.NoticeShape:
-    return shapes.NoticeShape(
+def notice(seen: Notice) -> answers.NoticeOut:
+    return answers.NoticeOut(
         id=ids.text(ids.NOTICE, seen.id),
         at=render(seen.at),
         kind=seen.kind,
@@ -219,12 +218,12 @@ def notice(seen: Notice) -> shapes.NoticeShape:
     )
 
 
-def replay(seen: ReplayJob) -> shapes.ReplayShape:
-    return shapes.ReplayShape(
+def replay(seen: ReplayJob) -> answers.ReplayOut:
+    return answers.ReplayOut(
         id=ids.text(ids.REPLAY, seen.id),
         filter=given_of(seen),
         dry_run=seen.dry_run,
-        state=seen.state,  # type: ignore[arg-type]
+        state=seen.state,
         matched=seen.matched,
         created=seen.created,
         created_at=render(seen.created_at),
@@ -232,11 +231,11 @@ def replay(seen: ReplayJob) -> shapes.ReplayShape:
     )
 
 
-def breaker(seen: BreakerView, *, parked: int) -> shapes.BreakerShape:
-    return shapes.BreakerShape(
+def breaker(seen: BreakerView, *, parked: int) -> answers.BreakerOut:
+    return answers.BreakerOut(
         tenant=seen.tenant,
         url=seen.url,
-        state=seen.state,  # type: ignore[arg-type]
+        state=seen.state,
         reason=seen.reason,
         failures=seen.failures,
         calls=seen.calls,
@@ -247,10 +246,10 @@ def breaker(seen: BreakerView, *, parked: int) -> shapes.BreakerShape:
     )
 
 
-def lane(name: str, slots: int, in_flight: int, seen: LaneCount, *, now: int) -> shapes.LaneShape:
+def lane(name: str, slots: int, in_flight: int, seen: LaneCount, *, now: int) -> answers.LaneOut:
     waited_ms = 0 if seen.oldest_due_at is None else max(0, now - seen.oldest_due_at)
-    return shapes.LaneShape(
-        name=name,  # type: ignore[arg-type]
+    return answers.LaneOut(
+        name=name,
         slots=slots,
         in_flight=in_flight,
         held=seen.held,

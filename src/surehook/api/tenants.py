@@ -10,8 +10,8 @@ from surehook.api import show
 from surehook.api.bodies import did_you_mean, given
 from surehook.api.operations import ApiAnswer, ApiRequest, Operation
 from surehook.api.services import ManagementEngine
-from surehook.api.shapes import ListShape, TenantShape
 from surehook.core import limits
+from surehook.core.answers import ListOut, TenantOut
 from surehook.core.errors import Problem
 from surehook.core.json_text import quoted
 from surehook.delivery import tenants
@@ -74,7 +74,7 @@ async def judge_empty(asked: ApiRequest, answer: ApiAnswer) -> None:
     A list that is not empty passes, since the history of a deleted tenant stays readable.
     """
     tenant = asked.query.get("tenant")
-    if tenant is not None and isinstance(answer.value, ListShape) and not answer.value.data:
+    if tenant is not None and isinstance(answer.value, ListOut) and not answer.value.data:
         await check_known(asked.services.engine, tenant)
 
 
@@ -93,20 +93,20 @@ async def check_known(engine: ManagementEngine, tenant: str, *, field: str = "te
 OPERATIONS = (
     Operation(
         method="POST", path="/v1/tenants", name="create_tenant", handle=create, body=NewTenant,
-        about="Make a tenant. The id is yours, or is made here.", answers={201: TenantShape},
+        about="Make a tenant. The id is yours, or is made here.", answers={201: TenantOut},
         problems=("tenant_exists",),
     ),
     Operation(
         method="GET", path="/v1/tenants", name="list_tenants", handle=list_all, about="Tenants, newest first.",
-        answers={200: TenantShape}, is_list=True,
+        answers={200: TenantOut}, is_list=True,
     ),
     Operation(
         method="GET", path="/v1/tenants/{id}", name="get_tenant", handle=get, about="One tenant.",
-        answers={200: TenantShape}, problems=("not_found",),
+        answers={200: TenantOut}, problems=("not_found",),
     ),
     Operation(
         method="PATCH", path="/v1/tenants/{id}", name="change_tenant", handle=change, body=TenantChange,
-        about="Change a tenant.", answers={200: TenantShape}, problems=("not_found",),
+        about="Change a tenant.", answers={200: TenantOut}, problems=("not_found",),
     ),
     Operation(
         method="DELETE", path="/v1/tenants/{id}", name="delete_tenant", handle=remove,

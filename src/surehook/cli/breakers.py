@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,16 +43,16 @@ def list_breakers(
 
     wanted = only_tenant(url, key, tenant)
     with server(url, key) as client:
-        answer = client.call("GET", "/v1/breakers")
+        found = list(client.breakers.list())
         if wanted is not None:
             client.tenants.get(wanted)
-            answer["data"] = [breaker for breaker in answer["data"] if breaker["tenant"] == wanted]
+            found = [breaker for breaker in found if breaker["tenant"] == wanted]
     if json:
-        document(answer)
+        document({"data": found, "next": None})
         return
     rows = [
         [b["state"], b["url"], b["parked"], coming(b["probe_at"]), b["reason"], _failures(b), b["tenant"]]
-        for b in answer["data"]
+        for b in found
     ]
     if rows:
         print_table(COLUMNS, rows, wide=wide)
@@ -65,7 +65,9 @@ def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = N
     """Make the next probe due now: one due delivery goes out, and if it arrives, the parked ones follow.
 
     Where no delivery is due yet, the probe waits for the first that is."""
-    answer = _act("probe", target, tenant, url, key)
+    owner = tenant_of(settings_for(url, key, tenant))
+    with server(url, key) as client:
+        answer = client.breakers.probe(tenant=owner, url=target)
     if json:
         document(answer)
     elif answer["state"] == "closed":
@@ -79,17 +81,13 @@ def probe(target: Target, tenant: Owner = None, json: Json = False, url: Url = N
 @app.command()
 def close(target: Target, tenant: Owner = None, json: Json = False, url: Url = None, key: Key = None) -> None:
     """Close it without a probe: parked deliveries go out, slowly at first. If they fail, the breaker opens again."""
-    answer = _act("close", target, tenant, url, key)
+    owner = tenant_of(settings_for(url, key, tenant))
+    with server(url, key) as client:
+        answer = client.breakers.close(tenant=owner, url=target)
     if json:
         document(answer)
     else:
         line(f"closed: {answer['parked']} that were parked for {answer['url']} go out")
-
-
-def _act(verb: str, target: str, tenant: str | None, url: str | None, key: str | None) -> Any:
-    owner = tenant_of(settings_for(url, key, tenant))
-    with server(url, key) as client:
-        return client.call("POST", f"/v1/breakers/{verb}", json={"tenant": owner, "url": target})
 
 
 def _failures(breaker: ApiObject) -> str:

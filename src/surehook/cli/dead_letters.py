@@ -91,7 +91,7 @@ def dismiss(
 ) -> None:
     """Put a dead letter away with a note."""
     with server(url, key) as client:
-        answer = client.dead_letters.act(delivery, "dismiss", note=note_text)
+        answer = client.dead_letters.dismiss(delivery, note=note_text)
     if json:
         document(answer)
     else:

@@ -100,11 +100,9 @@ def show(
     key: Key = None,
 ) -> None:
     """Tell the whole story of a delivery: every attempt, what came back, what to do."""
-    from surehook.client.calls import segment
-
     with server(url, key) as client:
         found = client.deliveries.get(delivery)
-        attempts = list(client.pages(f"/v1/deliveries/{segment(delivery)}/attempts"))
+        attempts = list(client.deliveries.attempts(delivery))
     # Oldest first, unlike every list: this is read from top to bottom.
     attempts.sort(key=lambda attempt: (attempt["started_at"], attempt["number"]))
     if json:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from surehook.cli.delivery_text import WAITS, WAITS_FOR_PROBE, is_parked
 from surehook.cli.errors import OK, PARTLY, explain
 from surehook.cli.output import ApiObject, document, line, note
 from surehook.cli.server import server
-from surehook.client import Client
+from surehook.cli.tracked_client import TrackedClient
 from surehook.client.errors import Refused
 
 
 def resend_all(deliveries: Sequence[str], *, json: bool, url: str | None, key: str | None) -> int:
     """Resend each delivery. Returns 8 when some were refused, the error's own code when all were."""
     with server(url, key) as client:
-        answers, code = _act(client, deliveries, "resend")
+        answers, code = _each(client.deliveries.resend, deliveries)
         held = set() if json else _held(client, answers)
     if json:
         document(answers)
@@ -33,7 +33,7 @@ def resend_all(deliveries: Sequence[str], *, json: bool, url: str | None, key: s
 def cancel_all(deliveries: Sequence[str], *, json: bool, url: str | None, key: str | None) -> int:
     """Cancel each delivery. Returns 8 when some were refused, the error's own code when all were."""
     with server(url, key) as client:
-        answers, code = _act(client, deliveries, "cancel")
+        answers, code = _each(client.deliveries.cancel, deliveries)
     if json:
         document(answers)
         return code
@@ -43,12 +43,12 @@ def cancel_all(deliveries: Sequence[str], *, json: bool, url: str | None, key: s
     return code
 
 
-def _act(client: Client, deliveries: Sequence[str], action: str) -> tuple[list[ApiObject], int]:
-    """Call the API's action for each delivery, note the refusals; returns the answers and the exit code."""
+def _each(act: Callable[[str], ApiObject], deliveries: Sequence[str]) -> tuple[list[ApiObject], int]:
+    """Do it to each delivery, note the refusals; returns the answers and the exit code."""
     answers, code = [], OK
     for delivery in deliveries:
         try:
-            answers.append(client.deliveries.act(delivery, action))
+            answers.append(act(delivery))
         except Refused as error:
             what, hint, code = explain(error)
             note(f"{delivery}: {what}" + (f" – {hint}" if hint else ""))
@@ -66,7 +66,7 @@ def _note_wait(answer: ApiObject) -> None:
         note(f"  {WAITS[answer['reason']][1].format(endpoint=answer['endpoint'])}")
 
 
-def _held(client: Client, answers: Sequence[ApiObject]) -> set[str]:
+def _held(client: TrackedClient, answers: Sequence[ApiObject]) -> set[str]:
     """Endpoints with an open breaker among those of deliveries that are due now. A new delivery does not show it yet: it is
     parked when a process claims it."""
     about = {

@@ -128,7 +128,7 @@ def show(endpoint: Id, json: Json = False, url: Url = None, key: Key = None) -> 
     with server(url, key) as client:
         seen = client.endpoints.get(endpoint)
         if not json:
-            seen["secrets"] = _signing(list(client.pages(f"/v1/endpoints/{endpoint}/secrets")))
+            seen["secrets"] = _signing(list(client.endpoints.secrets(endpoint)))
     _facts(seen, json=json)
 
 
@@ -260,7 +260,7 @@ def rotate_secret(
     if not overlap_s:
         confirm(f"Stop all other secrets of {endpoint} now? Receivers that lack the new one refuse.", yes=yes)
     with server(url, key) as client:
-        _with_secret(client.endpoints.act(endpoint, "rotate-secret", overlap_s=overlap_s), json=json)
+        _with_secret(client.endpoints.rotate_secret(endpoint, overlap_s=overlap_s), json=json)
     if overlap_s:
         until = local(render(clock_ms() + overlap_s * 1000))
         note(f"the secret before it signs as well until {until}")
@@ -278,7 +278,7 @@ def send_test(endpoint: Id, json: Json = False, url: Url = None, key: Key = None
     from surehook.cli.errors import NOT_MET, OK
 
     with server(url, key) as client:
-        attempt = client.endpoints.act(endpoint, "test")
+        attempt = client.endpoints.test(endpoint)
     if json:
         document(attempt)
     else:

@@ -103,7 +103,7 @@ def show(
     with server(url, key) as client:
         # Raw: the data is shown with the digits it was published with.
         found = client.call("GET", f"/v1/events/{segment(event)}", type=dict[str, Raw])
-        deliveries = list(client.pages(f"/v1/events/{segment(event)}/deliveries"))
+        deliveries = list(client.events.deliveries(event))
     if json:
         document({"event": found, "deliveries": deliveries})
         return

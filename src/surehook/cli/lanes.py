@@ -14,10 +14,10 @@ app = command()
 def lanes(json: Json = False, url: Url = None, key: Key = None) -> None:
     """Show the two lanes: slots and requests of this server, what is held, ready, due later and parked."""
     with server(url, key) as client:
-        answer = client.call("GET", "/v1/lanes")
+        found = list(client.lanes.list())
     if json:
-        document(answer)
+        document({"data": found, "next": None})
         return
     names = ["name", "slots", "in_flight", "held", "ready", "oldest_due_s", "scheduled", "parked"]
     columns = [Column(name.replace("_", " ")) for name in names]
-    print_table(columns, [[lane[name] for name in names] for lane in answer["data"]])
+    print_table(columns, [[lane[name] for name in names] for lane in found])

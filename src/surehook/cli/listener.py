@@ -45,7 +45,7 @@ class Registration(Struct, frozen=True):
                 description="surehook listen",
                 **fields,
             )
-        return str(made["id"]), str(made["secret"])
+        return made.id, str(made.secret)
 
     def delete(self, endpoint: str) -> None:
         try:

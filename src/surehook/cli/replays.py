@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from surehook.cli.filters import Code, CorrelationId, Error, Receipt, Status, Su
 from surehook.cli.inputs import end_states
 from surehook.cli.output import ApiObject, Json, note, print_record
 from surehook.cli.server import Key, Since, Tenant, Until, Url, Yes, confirm, only_tenant, server
+
+if TYPE_CHECKING:
+    from surehook.client.fields import DeliveryFilters
 
 app = group("Replays: deliver again by filter.")
 
@@ -51,7 +54,8 @@ def create(
     from surehook.cli.human_times import span
     from surehook.cli.progress import busy
 
-    chosen = {
+    times = span(since, until)
+    chosen: DeliveryFilters = {
         "tenant": only_tenant(url, key, tenant),
         "endpoint": endpoint,
         "type": type,
@@ -63,7 +67,8 @@ def create(
         "correlation_id": correlation_id,
         "receipt": receipt,
         "code": code,
-        **span(since, until),
+        "since": times["since"],
+        "until": times["until"],
     }
     where = {name: value for name, value in chosen.items() if value is not None}
     if not where:
@@ -76,7 +81,7 @@ def create(
     with server(url, key) as client:
         if endpoint is not None:
             client.endpoints.get(endpoint)  # a missing one would match nothing, silently
-        job = client.replays.create(filter=where, dry_run=dry_run)
+        job = client.replays.create(filter=chosen, dry_run=dry_run)
         with busy(f"replay {job['id']}") as waiting:
             while wait and job["state"] == "running":
                 time.sleep(POLL_S)

@@ -12,7 +12,7 @@ from surehook.cli.output import ApiObject, Json, document, line, note
 from surehook.cli.server import Key, Url, server, settings_for, tenant_of
 
 if TYPE_CHECKING:
-    from surehook.client import Client
+    from surehook.cli.tracked_client import TrackedClient
 
 app = command()
 
@@ -137,7 +137,7 @@ def _whole(entries: list[bytes]) -> list[ApiObject]:
     return events
 
 
-def _send_batch(client: Client, fields: ApiObject, events: list[ApiObject], *, json: bool) -> int:
+def _send_batch(client: TrackedClient, fields: ApiObject, events: list[ApiObject], *, json: bool) -> int:
     """Publish events, whose own fields override the options. Prints the answers in order; returns 8 when some were refused."""
     from msgspec.structs import asdict
 
@@ -147,7 +147,7 @@ def _send_batch(client: Client, fields: ApiObject, events: list[ApiObject], *, j
 
     given = {name: value for name, value in fields.items() if value is not None}
     with busy(f"publishing {len(events):,} events"):
-        answers = client.send_many({**given, **event} for event in events)
+        answers = client.send_batch({**given, **event} for event in events)
     refused = [answer for answer in answers if isinstance(answer, Refused)]
     if json:
         document(
@@ -182,7 +182,7 @@ def _refuse_with_batch(**given: object) -> None:
             raise CommandError(f"--{name} is for one event, not for --batch", code=USAGE)
 
 
-def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[ApiObject]]:
+def _wait(client: TrackedClient, event: str, patience_s: float) -> tuple[int, list[ApiObject]]:
     """Poll until every delivery has ended or waits for a person, or the time is over. Returns 0 when all arrived, else 7,
     and the deliveries as they are then."""
     from surehook.cli.delivery_text import WAITS, is_parked, result, waits_by_hand
@@ -195,7 +195,7 @@ def _wait(client: Client, event: str, patience_s: float) -> tuple[int, list[ApiO
     told: set[str] = set()
     with busy("waiting for its deliveries"):
         while True:
-            deliveries = list(client.pages(f"/v1/events/{event}/deliveries"))
+            deliveries = list(client.events.deliveries(event))
             is_open = [d for d in deliveries if d["state"] not in END_STATES]
             for d in is_open:
                 if waits_by_hand(d) and d["id"] not in told:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from surehook.cli.tables import Column
-    from surehook.client import Client
+    from surehook.cli.tracked_client import TrackedClient
     from surehook.config import Settings
 
 # Not `--url`: that could mean an endpoint's address, which would then be sent the key.
@@ -38,7 +38,7 @@ PAGE_MAX = 200  # entries of one answer; the server's bound
 
 
 @contextmanager
-def server(url: str | None, key: str | None) -> Iterator[Client]:
+def server(url: str | None, key: str | None) -> Iterator[TrackedClient]:
     """A client for the server of the settings. It does not retry: a person sees at once what is wrong."""
     settings = settings_for(url, key)
     from surehook.cli.tracked_client import TrackedClient
@@ -69,7 +69,7 @@ def only_tenant(url: str | None, key: str | None, tenant: str | None) -> str | N
 
 
 def listing(
-    client: Client,
+    client: TrackedClient,
     path: str,
     filters: ApiObject,
     *,
@@ -106,7 +106,7 @@ def listing(
         note(f"more: --cursor {position}")
 
 
-def _doubt(client: Client, endpoint: str | None) -> None:
+def _doubt(client: TrackedClient, endpoint: str | None) -> None:
     """Note that the endpoint of an empty list does not exist. No error: deliveries of deleted ones are still listed."""
     from surehook.client import Refused
 

@@ -66,9 +66,8 @@ def create(
     key: Key = None,
 ) -> None:
     """Create a tenant."""
-    fields = {"name": name, "strict": strict} if id is None else {"id": id, "name": name, "strict": strict}
     with server(url, key) as client:
-        print_record(client.tenants.create(**fields), json=json)
+        print_record(client.tenants.create(id=id, name=name, strict=strict), json=json)
 
 
 @app.command()

@@ -6,21 +6,70 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Unpack
 
-from surehook.client import calls
-from surehook.client.base import PAGE_ENTRIES, BaseClient, Collection
+from surehook.client.base import BaseClient
 from surehook.client.calls import Sent, ServerUrl
 from surehook.client.errors import Refused
+from surehook.client.fields import SendFields
+from surehook.client.resources import (
+    BreakerCalls,
+    DeadLetterCalls,
+    DeliveryCalls,
+    EndpointCalls,
+    EventCalls,
+    EventTypeCalls,
+    LaneCalls,
+    NoticeCalls,
+    Noun,
+    PolicyCalls,
+    ReplayCalls,
+    TenantCalls,
+)
 from surehook.client.streams import Streams
 from surehook.core import effects
-
-_Collection: TypeAlias = Collection[Awaitable[Any], AsyncIterator[Any]]
+from surehook.core.answers import (
+    AttemptOut,
+    BreakerOut,
+    DeliveryOut,
+    EndpointOut,
+    EventOut,
+    EventTypeOut,
+    LaneOut,
+    NoticeOut,
+    PreviewOut,
+    ReplayOut,
+    SecretOut,
+    TenantOut,
+)
+from surehook.core.json_value import JsonObject
 
 
 class AsyncClient(BaseClient):
     """A publisher's line to one server, for programs on an event loop. Arguments as for `Client`;
     `connections` bounds how many requests are under way at once, the others wait their turn."""
+
+    tenants = Noun(TenantCalls[Awaitable[TenantOut], AsyncIterator[TenantOut], Awaitable[None]])
+    event_types = Noun(EventTypeCalls[Awaitable[EventTypeOut], AsyncIterator[EventTypeOut]])
+    endpoints = Noun(
+        EndpointCalls[
+            Awaitable[EndpointOut],
+            AsyncIterator[EndpointOut],
+            Awaitable[None],
+            Awaitable[AttemptOut],
+            AsyncIterator[SecretOut],
+        ]
+    )
+    events = Noun(EventCalls[Awaitable[EventOut], AsyncIterator[EventOut], AsyncIterator[DeliveryOut]])
+    deliveries = Noun(
+        DeliveryCalls[Awaitable[DeliveryOut], AsyncIterator[DeliveryOut], AsyncIterator[AttemptOut]]
+    )
+    dead_letters = Noun(DeadLetterCalls[Awaitable[DeliveryOut], AsyncIterator[DeliveryOut]])
+    replays = Noun(ReplayCalls[Awaitable[ReplayOut]])
+    policies = Noun(PolicyCalls[Awaitable[JsonObject], AsyncIterator[JsonObject], Awaitable[PreviewOut]])
+    breakers = Noun(BreakerCalls[Awaitable[BreakerOut], AsyncIterator[BreakerOut]])
+    lanes = Noun(LaneCalls[AsyncIterator[LaneOut]])
+    notices = Noun(NoticeCalls[AsyncIterator[NoticeOut]])
 
     def __init__(
         self,
@@ -46,24 +95,16 @@ class AsyncClient(BaseClient):
             clock=clock,
             chance=chance,
         )
-        self.tenants = _Collection(self, "/v1/tenants")
-        self.event_types = _Collection(self, "/v1/event-types")
-        self.endpoints = _Collection(self, "/v1/endpoints")
-        self.events = _Collection(self, "/v1/events")
-        self.deliveries = _Collection(self, "/v1/deliveries")
-        self.dead_letters = _Collection(self, "/v1/dead-letters")
-        self.replays = _Collection(self, "/v1/replays")
-        self.notices = _Collection(self, "/v1/notices")
 
     async def send(
-        self, type: str, data: object, *, tenant: str, key: str | None = None, **fields: object
+        self, type: str, data: object, *, tenant: str, key: str | None = None, **fields: Unpack[SendFields]
     ) -> Sent:
         """Publish an event; as `Client.send`."""
         return await effects.run_async(self._send(type, data, tenant, key, fields))
 
-    async def send_many(self, events: Iterable[Mapping[str, object]]) -> list[Sent | Refused]:
-        """Publish events in order, up to 1,000 a request; as `Client.send_many`."""
-        return await effects.run_async(self._send_many(events))
+    async def send_batch(self, events: Iterable[Mapping[str, object]]) -> list[Sent | Refused]:
+        """Publish events in order, up to 1,000 a request; as `Client.send_batch`."""
+        return await effects.run_async(self._send_batch(events))
 
     async def call(
         self,
@@ -75,20 +116,20 @@ class AsyncClient(BaseClient):
         type: object = Any,
     ) -> Any:
         """Any request of the API; the answer decoded as `type`, None where it is empty."""
-        return await effects.run_async(
-            self._exchange(calls.request(method, path, query=query, json=json), type)
-        )
+        return await effects.run_async(self._answer(method, path, query, json, type))
 
-    async def pages(self, path: str, query: Mapping[str, object] | None = None) -> AsyncIterator[Any]:
-        """Every entry of a list, newest first, fetched a page at a time."""
-        given = {"limit": PAGE_ENTRIES, **(query or {})}
+    async def pages(
+        self, path: str, query: Mapping[str, object] | None = None, *, type: object = Any
+    ) -> AsyncIterator[Any]:
+        """Every entry of a list as `type`, newest first, fetched a page at a time."""
+        given = dict(query or {})
         while True:
-            page = await self.call("GET", path, query=given)
-            for entry in page["data"]:
+            page = await effects.run_async(self._page(path, given, type))
+            for entry in page.data:
                 yield entry
-            if page["next"] is None:
+            if page.next is None:
                 return
-            given["cursor"] = page["next"]
+            given["cursor"] = page.next
 
     async def close(self) -> None:
         """Close idle connections. The client may be used again."""

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from surehook.client import calls
 from surehook.client.calls import ApiCall, Sent, ServerUrl
 from surehook.client.errors import Refused, Unreachable
+from surehook.client.fields import SendFields
 from surehook.client.http1 import HttpAnswer
+from surehook.core.answers import ListOut
 from surehook.core.effects import Script
-
-R = TypeVar("R", covariant=True)
-P = TypeVar("P", covariant=True)
 
 PAGE_ENTRIES = 200
 
@@ -28,42 +27,6 @@ class SenderConnections(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class Caller(Protocol[R, P]):
-    """A client, as its collections see it."""
-
-    def call(self, method: str, path: str, *, json: object = None) -> R: ...
-
-    def pages(self, path: str, query: Mapping[str, object] | None = None) -> P: ...
-
-
-class Collection(Generic[R, P]):
-    """One noun of the API: `client.endpoints.create(tenant="acme", url="https://…")`; to be awaited with an `AsyncClient`."""
-
-    def __init__(self, client: Caller[R, P], path: str) -> None:
-        self._client = client
-        self._path = path
-
-    def create(self, **fields: object) -> R:
-        return self._client.call("POST", self._path, json=fields)
-
-    def get(self, name: str) -> R:
-        return self._client.call("GET", f"{self._path}/{calls.segment(name)}")
-
-    def update(self, name: str, /, **fields: object) -> R:
-        return self._client.call("PATCH", f"{self._path}/{calls.segment(name)}", json=fields)
-
-    def delete(self, name: str) -> R:
-        return self._client.call("DELETE", f"{self._path}/{calls.segment(name)}")
-
-    def act(self, name: str, verb: str, /, **fields: object) -> R:
-        """`POST …/{name}/{verb}`, such as `act(delivery_id, "resend")`."""
-        return self._client.call("POST", f"{self._path}/{calls.segment(name)}/{verb}", json=fields or None)
-
-    def iter(self, **filters: object) -> P:
-        """All entries, newest first, a page at a time."""
-        return self._client.pages(self._path, filters)
 
 
 class BaseClient:
@@ -86,18 +49,31 @@ class BaseClient:
         self._clock, self._chance = clock, chance
 
     def _send(
-        self, type: str, data: object, tenant: str, key: str | None, fields: dict[str, object]
+        self, type: str, data: object, tenant: str, key: str | None, fields: SendFields
     ) -> Script[Sent]:
         given = {"tenant": tenant, "type": type, **fields}
         call = calls.send(given, data, key=key, now_ms=self._now_ms(), chance=self._chance(10))
         return calls.sent((yield from self._exchange(call)))
 
-    def _send_many(self, events: Iterable[Mapping[str, object]]) -> Script[list[Sent | Refused]]:
+    def _send_batch(self, events: Iterable[Mapping[str, object]]) -> Script[list[Sent | Refused]]:
         answers: list[Sent | Refused] = []
         chances = iter(lambda: self._chance(10), b"")
         for call in calls.batches(events, now_ms=self._now_ms(), chances=chances):
             answers += calls.sent_each((yield from self._exchange(call)))
         return answers
+
+    def _answer(
+        self, method: str, path: str, query: Mapping[str, object] | None, json: object, type: object
+    ) -> Script[object]:
+        call = calls.request(method, path, query=query, json=json)
+        return (yield from self._exchange(call, type))
+
+    def _page(self, path: str, query: Mapping[str, object], type: object) -> Script[ListOut[Any]]:
+        """One page of a list; another one follows where `next` is not None, with that as `cursor`."""
+        given = {"limit": PAGE_ENTRIES, **query}
+        page = yield from self._answer("GET", path, given, None, ListOut[type])  # type: ignore[valid-type]
+        assert isinstance(page, ListOut)
+        return page
 
     def _exchange(self, call: ApiCall, type: object = Any) -> Script[object]:
         """The value of an answer, after as many repeats as are right and patience allows."""

@@ -147,6 +147,13 @@ def read(answer: HttpAnswer, type: object = Any) -> Any:
         return None
     try:
         return msgspec.json.decode(answer.body, type=type)
+    except msgspec.ValidationError as error:
+        raise Refused(
+            answer.status,
+            "not_understood",
+            f"the answer is not as this version of surehook knows it: {error}",
+            hint="upgrade surehook here, or read the answer as JSON: client.call(method, path)",
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise _foreign(answer.status) from None
 
@@ -185,11 +192,12 @@ def wait_before_repeat(
     call: ApiCall, error: Refused | Unreachable, *, repeat: int, retry_after_s: float | None, fraction: float
 ) -> float | None:
     """Seconds until `call` is worth repeating (repeat 1, 2, …), or None where repeating is wrong or useless."""
-    if isinstance(error, Unreachable):
-        if error.maybe_done and not call.repeatable:
-            return None
-    # 408: the request was not read whole, so nothing was done.
-    elif error.status not in (408, 429, 503):
+    if is_doubtful(error) and not call.repeatable:
+        return None
+    # With 408, 429 and 503 nothing was done, unless it is said; another answer of 500 and above leaves that open.
+    if isinstance(error, Refused) and not (
+        error.status in (408, 429, 503) or (error.status >= 500 and call.repeatable)
+    ):
         return None
     wait = min(WAIT_MAX_S, WAIT_FIRST_S * 2.0 ** min(repeat - 1, 16)) * (0.5 + fraction / 2)
     return max(wait, retry_after_s or 0.0)

@@ -5,29 +5,47 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Self, Unpack
 
-from surehook.client import calls
-from surehook.client.base import PAGE_ENTRIES, BaseClient, Collection
+from surehook.client.base import BaseClient
 from surehook.client.calls import Sent, ServerUrl
 from surehook.client.errors import Refused
+from surehook.client.fields import SendFields
+from surehook.client.resources import (
+    BreakerCalls,
+    DeadLetterCalls,
+    DeliveryCalls,
+    EndpointCalls,
+    EventCalls,
+    EventTypeCalls,
+    LaneCalls,
+    NoticeCalls,
+    Noun,
+    PolicyCalls,
+    ReplayCalls,
+    TenantCalls,
+)
 from surehook.client.sockets import Sockets
 from surehook.core import effects
+from surehook.core.answers import (
+    AttemptOut,
+    BreakerOut,
+    DeliveryOut,
+    EndpointOut,
+    EventOut,
+    EventTypeOut,
+    LaneOut,
+    NoticeOut,
+    PreviewOut,
+    ReplayOut,
+    SecretOut,
+    TenantOut,
+)
+from surehook.core.json_value import JsonObject
 
-_Collection: TypeAlias = Collection[Any, Iterator[Any]]
 
-
-class Client(BaseClient):
-    """A publisher's line to one server.
-
-    url         where the server is
-    key         API key, or None for a server that asks for none
-    timeout_s   longest wait for one answer
-    patience_s  how long a request that did not get through is repeated; `send` is always safe to repeat,
-                because every event leaves with an id or an idempotency key
-
-    Raises Refused (the server said no) and Unreachable (no answer); ValueError for an unusable url.
-    """
+class BlockingClient(BaseClient):
+    """Requests over blocking sockets. `Client` adds the nouns of the API."""
 
     def __init__(
         self,
@@ -52,31 +70,24 @@ class Client(BaseClient):
             clock=clock,
             chance=chance,
         )
-        self.tenants = _Collection(self, "/v1/tenants")
-        self.event_types = _Collection(self, "/v1/event-types")
-        self.endpoints = _Collection(self, "/v1/endpoints")
-        self.events = _Collection(self, "/v1/events")
-        self.deliveries = _Collection(self, "/v1/deliveries")
-        self.dead_letters = _Collection(self, "/v1/dead-letters")
-        self.replays = _Collection(self, "/v1/replays")
-        self.notices = _Collection(self, "/v1/notices")
 
-    def send(self, type: str, data: object, *, tenant: str, key: str | None = None, **fields: object) -> Sent:
+    def send(
+        self, type: str, data: object, *, tenant: str, key: str | None = None, **fields: Unpack[SendFields]
+    ) -> Sent:
         """Publish an event; when this returns, the event and its deliveries are on disk.
 
         data    any JSON value, or bytes that are JSON already and travel as they are; ValueError for NaN and infinities
         key     idempotency key, visible ASCII: a repeat with the same key and content is the same event
-        fields  id, subject, sequence, schema_version, workflow_version, correlation_id, causation_id,
-                source, occurred_at
+        fields  `SendFields`
         """
         return effects.run(self._send(type, data, tenant, key, fields))
 
-    def send_many(self, events: Iterable[Mapping[str, object]]) -> list[Sent | Refused]:
+    def send_batch(self, events: Iterable[Mapping[str, object]]) -> list[Sent | Refused]:
         """Publish events (the fields of the API, `idempotency_key` included), up to 1,000 a request.
 
         The answers are in the order of the events; a refused event does not stop its neighbours.
         """
-        return effects.run(self._send_many(events))
+        return effects.run(self._send_batch(events))
 
     def call(
         self,
@@ -88,24 +99,51 @@ class Client(BaseClient):
         type: object = Any,
     ) -> Any:
         """Any request of the API; the answer decoded as `type`, None where it is empty."""
-        return effects.run(self._exchange(calls.request(method, path, query=query, json=json), type))
+        return effects.run(self._answer(method, path, query, json, type))
 
-    def pages(self, path: str, query: Mapping[str, object] | None = None) -> Iterator[Any]:
-        """Every entry of a list, newest first, fetched a page at a time."""
-        given = {"limit": PAGE_ENTRIES, **(query or {})}
+    def pages(
+        self, path: str, query: Mapping[str, object] | None = None, *, type: object = Any
+    ) -> Iterator[Any]:
+        """Every entry of a list as `type`, newest first, fetched a page at a time."""
+        given = dict(query or {})
         while True:
-            page = self.call("GET", path, query=given)
-            yield from page["data"]
-            if page["next"] is None:
+            page = effects.run(self._page(path, given, type))
+            yield from page.data
+            if page.next is None:
                 return
-            given["cursor"] = page["next"]
+            given["cursor"] = page.next
 
     def close(self) -> None:
         """Close idle connections. The client may be used again."""
         self._connections.close()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Client(BlockingClient):
+    """A publisher's line to one server.
+
+    url         where the server is
+    key         API key, or None for a server that asks for none
+    timeout_s   longest wait for one answer
+    patience_s  how long a request that did not get through is repeated; `send` is always safe to repeat,
+                because every event leaves with an id or an idempotency key
+
+    Raises Refused (the server said no) and Unreachable (no answer); ValueError for an unusable url.
+    """
+
+    tenants = Noun(TenantCalls[TenantOut, Iterator[TenantOut], None])
+    event_types = Noun(EventTypeCalls[EventTypeOut, Iterator[EventTypeOut]])
+    endpoints = Noun(EndpointCalls[EndpointOut, Iterator[EndpointOut], None, AttemptOut, Iterator[SecretOut]])
+    events = Noun(EventCalls[EventOut, Iterator[EventOut], Iterator[DeliveryOut]])
+    deliveries = Noun(DeliveryCalls[DeliveryOut, Iterator[DeliveryOut], Iterator[AttemptOut]])
+    dead_letters = Noun(DeadLetterCalls[DeliveryOut, Iterator[DeliveryOut]])
+    replays = Noun(ReplayCalls[ReplayOut])
+    policies = Noun(PolicyCalls[JsonObject, Iterator[JsonObject], PreviewOut])
+    breakers = Noun(BreakerCalls[BreakerOut, Iterator[BreakerOut]])
+    lanes = Noun(LaneCalls[Iterator[LaneOut]])
+    notices = Noun(NoticeCalls[Iterator[NoticeOut]])

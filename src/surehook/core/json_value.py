@@ -1,11 +1,14 @@
-"""A value as JSON, for those who publish."""
+"""Values of JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
+from typing import Any
 
 import msgspec
+
+JsonObject = dict[str, Any]  # one whose members are not known here: a schema, an example, stored JSON
 
 
 def encode_value(value: object) -> bytes:

@@ -8,9 +8,9 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from surehook.client import Client, Refused, Unreachable
+from surehook.core.answers import DeliveryOut
 from surehook.demo.children import Application, Receivers, Server
 from surehook.demo.kept import applied, look
 from surehook.demo.plan import (
@@ -72,7 +72,7 @@ class Play:
         self._names: dict[str, str] = {}  # endpoint id to receiver
         self._watch = watch
         self._began = began
-        self._deliveries: list[dict[str, Any]] = []
+        self._deliveries: list[DeliveryOut] = []
 
     def run(self) -> Totals:
         self._set_stage()
@@ -118,8 +118,9 @@ class Play:
                 policy=part.policy,
                 description=part.about,
             )
-            self._names[made["id"]] = part.name
-            keys[part.name] = made["secret"]
+            self._names[made.id] = part.name
+            assert made.secret is not None
+            keys[part.name] = made.secret
         self._receivers.hand_out(keys)
         self._application.know(keys[APPLICATION])
         self._application.wait()
@@ -142,9 +143,7 @@ class Play:
         while time.monotonic() < until:
             taken = self._look("settling")
             waiting = sum(
-                1
-                for d in self._deliveries
-                if d["state"] in OPEN_STATES and self._names[d["endpoint"]] in ending
+                1 for d in self._deliveries if d.state in OPEN_STATES and self._names[d.endpoint] in ending
             )
             if self._deliveries and not waiting and taken == len(self._steps):
                 return
@@ -176,8 +175,8 @@ class Play:
         self._watch.show(counts, status=f"{status}, {taken} applied", at_s=self._now())
         return taken
 
-    def _list(self) -> list[dict[str, object]]:
-        return list(self._client.deliveries.iter(tenant=TENANT))
+    def _list(self) -> list[DeliveryOut]:
+        return list(self._client.deliveries.list(tenant=TENANT))
 
     def _tell(self, text: str) -> None:
         self._watch.tell(text, at_s=self._now())

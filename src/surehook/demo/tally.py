@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from msgspec import Struct
 
+from surehook.core.answers import DeliveryOut
 from surehook.demo.kept import WAITING, DatabaseContent
 from surehook.demo.memory import ReceiverMemory
 
@@ -50,7 +50,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 
 def tally(
     accepted: Mapping[str, int],
-    deliveries: Iterable[Mapping[str, Any]],
+    deliveries: Iterable[DeliveryOut],
     memories: Iterable[ReceiverMemory],
     kept: DatabaseContent,
     application: str,
@@ -64,14 +64,14 @@ def tally(
     application  the endpoint that leads to it
     """
     sights = {delivery: sight for memory in memories for delivery, sight in memory.seen.items()}
-    mine = {d["id"]: d for d in deliveries if d["event"] in accepted}
-    states = {id: d["state"] for id, d in mine.items()}
+    mine = {d.id: d for d in deliveries if d.event in accepted}
+    states = {id: d.state for id, d in mine.items()}
     delivered = sum(
         1
         for id, state in states.items()
         if state == "delivered"
         and id in sights
-        and (mine[id]["endpoint"] != application or is_safe(mine[id]["event"], kept))
+        and (mine[id].endpoint != application or is_safe(mine[id].event, kept))
     )
     still_open = sum(1 for state in states.values() if state in OPEN_STATES)
     dead = sum(1 for state in states.values() if state == "dead")
@@ -104,18 +104,16 @@ def waiting(kept: DatabaseContent) -> int:
     return sum(1 for event, state in kept.states.items() if state in WAITING and event not in kept.effects)
 
 
-def _stuck(deliveries: Iterable[Mapping[str, object]], kept: DatabaseContent, application: str) -> int:
+def _stuck(deliveries: Iterable[DeliveryOut], kept: DatabaseContent, application: str) -> int:
     """Number of events that wait in the inbox although no predecessor is still to come."""
-    coming = any(d["endpoint"] == application and d["state"] != "delivered" for d in deliveries)
+    coming = any(d.endpoint == application and d.state != "delivered" for d in deliveries)
     return 0 if coming else waiting(kept)
 
 
-def by_endpoint(
-    names: Mapping[str, str], deliveries: Iterable[Mapping[str, Any]]
-) -> dict[str, dict[str, int]]:
+def by_endpoint(names: Mapping[str, str], deliveries: Iterable[DeliveryOut]) -> dict[str, dict[str, int]]:
     """Deliveries by receiver and state; `names` is endpoint id to receiver."""
     counts: dict[str, dict[str, int]] = {name: {} for name in names.values()}
     for delivery in deliveries:
-        states = counts[names[delivery["endpoint"]]]
-        states[delivery["state"]] = states.get(delivery["state"], 0) + 1
+        states = counts[names[delivery.endpoint]]
+        states[delivery.state] = states.get(delivery.state, 0) + 1
     return counts

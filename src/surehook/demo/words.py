@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from surehook.core.answers import DeliveryOut
 from surehook.demo.kept import DatabaseContent
 from surehook.demo.memory import ReceiverMemory
 from surehook.demo.tally import OPEN_STATES, Totals, waiting
@@ -13,7 +13,7 @@ from surehook.demo.tally import OPEN_STATES, Totals, waiting
 
 def explain(
     totals: Totals,
-    deliveries: Iterable[Mapping[str, Any]],
+    deliveries: Iterable[DeliveryOut],
     memories: Mapping[str, ReceiverMemory],
     kept: DatabaseContent,
 ) -> Iterator[str]:
@@ -22,7 +22,7 @@ def explain(
     unverified = sum(memory.unverified for memory in memories.values())
     yield f"receivers saw {requests} requests; signatures that did not hold: {unverified}"
     if totals.open:
-        reasons = Counter(d["reason"] or d["state"] for d in deliveries if d["state"] in OPEN_STATES)
+        reasons = Counter(d.reason or d.state for d in deliveries if d.state in OPEN_STATES)
         yield f"{totals.open} open, kept until their receiver answers: {_listed(reasons)}"
     if totals.dead:
         yield f"{totals.dead} dead letters: kept whole, to be replayed or dismissed"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from surehook.core import ids
 from surehook.core.errors import Problem
+from surehook.core.event_fields import EventFields
 from surehook.core.json_value import encode_value
 from surehook.core.limits import TENANT_CHARS
 from surehook.core.outbox import aggregate_of, fields_of, item, whole
@@ -19,29 +19,18 @@ from surehook.outbox.statements import Statement, insert, insert_numbered
 from surehook.outbox.transactions import AwaitedTransaction, BlockingTransaction, Foreign, awaited, blocking
 
 
-class EventFields(TypedDict, total=False):
-    """Fields of an event beside its type and data; the other ones are those of `POST /v1/events`.
+class PutFields(EventFields, total=False):
+    """Beside them:
 
-    tenant       whose event this is; that of the `Outbox` if it is not given
-    subject      what the event is about, such as a document's id
-    numbered     give the event the next number of its tenant and subject as `sequence`, without gaps: a second transaction that
-                 does so for the same subject waits for the end of this one
-    sequence     a number of the application's own
-    key          idempotency key: another event with the same key and content is a repeat of the first one
-    occurred_at  with an offset
+    tenant    whose event this is; that of the `Outbox` if it is not given
+    numbered  give the event the next number of its tenant and subject as `sequence`, without gaps: a second transaction that
+              does so for the same subject waits for the end of this one
+    key       idempotency key: another event with the same key and content is a repeat of the first one
     """
 
     tenant: str | None
-    subject: str | None
     numbered: bool
-    sequence: int | None
     key: str | None
-    schema_version: str | None
-    workflow_version: str | None
-    correlation_id: str | None
-    causation_id: str | None
-    source: str | None
-    occurred_at: datetime | str | None
 
 
 # Fields of the column `fields`, and how `put` calls them.
@@ -84,12 +73,12 @@ class Outbox:
         self._clock = clock
         self._chance = chance
 
-    def put(self, tx: Foreign, type: str, data: object, **fields: Unpack[EventFields]) -> str:
+    def put(self, tx: Foreign, type: str, data: object, **fields: Unpack[PutFields]) -> str:
         """Write an event in the transaction `tx`, and return its id (`evt_…`), which receivers will see.
 
         tx      connection or session of a blocking library (`transactions` lists them), in a transaction
         data    any JSON value, or bytes that are JSON already
-        fields  `EventFields`
+        fields  `PutFields`
 
         What no server would take is refused here: raises Problem with the API's codes, `no_transaction` where each statement
         commits by itself, `unknown_transaction` for another library; TypeError for a field that there is not.
@@ -100,7 +89,7 @@ class Outbox:
             driver.run(sql, parameters)
         return id
 
-    async def aput(self, tx: Foreign, type: str, data: object, **fields: Unpack[EventFields]) -> str:
+    async def aput(self, tx: Foreign, type: str, data: object, **fields: Unpack[PutFields]) -> str:
         """`put` in a transaction of a library that is awaited."""
         driver = await awaited(tx)
         id, statements = self._statements(driver, type, data, fields)
@@ -109,9 +98,9 @@ class Outbox:
         return id
 
     def _statements(
-        self, driver: BlockingTransaction | AwaitedTransaction, type: str, data: object, given: EventFields
+        self, driver: BlockingTransaction | AwaitedTransaction, type: str, data: object, given: PutFields
     ) -> tuple[str, list[Statement]]:
-        if unknown := given.keys() - EventFields.__annotations__.keys():
+        if unknown := given.keys() - PutFields.__annotations__.keys():
             raise TypeError(f"an event has no field {sorted(unknown)[0]!r}")
         tenant = _checked_tenant(self._tenant if given.get("tenant") is None else given["tenant"])
         subject, sequence, is_numbered = (

@@ -1,36 +1,55 @@
-"""The shapes of answers. Fields, their order and their names are the contract (docs/api.md).
+"""The answers of the API, as the server writes them and the client reads them. Fields, their order and their names are the
+contract (docs/api.md).
 
 An absent value is null and never left out. Instants are RFC 3339 UTC with milliseconds, ids carry their prefix.
 Fields of type `Any` hold JSON that was stored as bytes (`msgspec.Raw`) and leaves as it came.
+
+Closed lists (`State`, `Reason`, …) are described as such and read as any text: an older client meets the words of a newer server.
 """
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Iterable
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from surehook.api.json_object import JsonObject
+from surehook.core.json_value import JsonObject
 from surehook.core.model import AttemptKind, EndpointStatus, Method, OutcomeName, Reason, State
 from surehook.core.receipt import Stage, Wanted
 
 T = TypeVar("T")
-LaneName = Literal["first", "retry"]
 
 
-class ListShape(Struct, Generic[T], frozen=True):
+def _one_of(words: Iterable[str]) -> Meta:
+    return Meta(extra_json_schema={"enum": list(words)})
+
+
+StateWord = Annotated[str, _one_of(get_args(State))]
+ReasonWord = Annotated[str, _one_of(get_args(Reason))]
+OutcomeWord = Annotated[str, _one_of(get_args(OutcomeName))]
+AttemptWord = Annotated[str, _one_of(get_args(AttemptKind))]
+StatusWord = Annotated[str, _one_of(get_args(EndpointStatus))]
+MethodWord = Annotated[str, _one_of(get_args(Method))]
+StageWord = Annotated[str, _one_of(get_args(Stage))]
+LaneWord = Annotated[str, _one_of(("first", "retry"))]
+BreakerWord = Annotated[str, _one_of(("closed", "open", "half_open"))]
+ReplayWord = Annotated[str, _one_of(("running", "done", "failed"))]
+
+
+class ListOut(Struct, Generic[T], frozen=True):
     data: list[T]
     next: str | None
 
 
-class TenantShape(Struct, frozen=True):
+class TenantOut(Struct, frozen=True):
     id: str
     name: str
     strict: bool
     created_at: str
 
 
-class EventTypeShape(Struct, frozen=True):
+class EventTypeOut(Struct, frozen=True):
     name: str
     description: str | None
     schema: Any
@@ -43,33 +62,33 @@ class EventTypeShape(Struct, frozen=True):
 # What of an endpoint's authentication is shown: secrets are null, for ever.
 
 
-class BasicShownShape(Struct, frozen=True, tag="basic", tag_field="type"):
+class BasicShownOut(Struct, frozen=True, tag="basic", tag_field="type"):
     username: str
     password: None = None
 
 
-class BearerShownShape(Struct, frozen=True, tag="bearer", tag_field="type"):
+class BearerShownOut(Struct, frozen=True, tag="bearer", tag_field="type"):
     token: None = None
 
 
-class KeyHeaderShownShape(Struct, frozen=True, tag="api_key", tag_field="type"):
+class KeyHeaderShownOut(Struct, frozen=True, tag="api_key", tag_field="type"):
     header: str
     value: None = None
 
 
-class ClientCredentialsShownShape(Struct, frozen=True, tag="oauth2", tag_field="type"):
+class ClientCredentialsShownOut(Struct, frozen=True, tag="oauth2", tag_field="type"):
     token_url: str
     client_id: str
     scopes: tuple[str, ...]
     audience: str | None
-    style: Literal["basic", "body"]
+    style: Annotated[str, _one_of(("basic", "body"))]
     client_secret: None = None
 
 
-AuthenticationShown = BasicShownShape | BearerShownShape | KeyHeaderShownShape | ClientCredentialsShownShape
+AuthenticationShown = BasicShownOut | BearerShownOut | KeyHeaderShownOut | ClientCredentialsShownOut
 
 
-class TlsShownShape(Struct, frozen=True):
+class TlsShownOut(Struct, frozen=True):
     """`client_key` is there where `client_certificate` is, and never shown."""
 
     ca: str | None
@@ -77,7 +96,7 @@ class TlsShownShape(Struct, frozen=True):
     client_key: None = None
 
 
-class SecretShape(Struct, frozen=True):
+class SecretOut(Struct, frozen=True):
     """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out;
     `key_id` is what `webhook-key-id` calls it."""
 
@@ -86,21 +105,21 @@ class SecretShape(Struct, frozen=True):
     key_id: str
 
 
-class HeldShape(Struct, frozen=True):
+class HeldOut(Struct, frozen=True):
     """The open breaker that holds an endpoint's deliveries back."""
 
-    state: Literal["open", "half_open"]
+    state: Annotated[str, _one_of(("open", "half_open"))]
     reason: str
     probe_at: str
 
 
-class EndpointShape(Struct, frozen=True):
+class EndpointOut(Struct, frozen=True):
     id: str
     tenant: str
     url: str
     event_types: tuple[str, ...]
     policy: Any
-    status: EndpointStatus
+    status: StatusWord
     reason: str | None
     failure_count: int
     order: str
@@ -109,15 +128,15 @@ class EndpointShape(Struct, frozen=True):
     created_at: str
     updated_at: str
     secret: str | None
-    method: Method
+    method: MethodWord
     authentication: AuthenticationShown | None
-    tls: TlsShownShape | None
+    tls: TlsShownOut | None
     receipts: Wanted | None
-    breaker: HeldShape | None
+    breaker: HeldOut | None
     key_id: str | None
 
 
-class EventShape(Struct, frozen=True):
+class EventOut(Struct, frozen=True):
     id: str
     tenant: str
     type: str
@@ -135,10 +154,10 @@ class EventShape(Struct, frozen=True):
     data: Any
 
 
-class ReceiptShape(Struct, frozen=True):
-    """What the receiver said of the event later, by its own clock."""
+class ReceiptOut(Struct, frozen=True):
+    """The receiver's later word on the event, by its own clock."""
 
-    stage: Stage
+    stage: StageWord
     accepted_at: str | None
     processed_at: str | None
     rejected_at: str | None
@@ -147,35 +166,35 @@ class ReceiptShape(Struct, frozen=True):
     note: str | None
 
 
-class DismissalShape(Struct, frozen=True):
+class DismissalOut(Struct, frozen=True):
     note: str
     at: str
 
 
-class DeliveryShape(Struct, frozen=True):
+class DeliveryOut(Struct, frozen=True):
     id: str
     event: str
     endpoint: str
     tenant: str
     type: str
-    state: State
-    reason: Reason | None
-    lane: LaneName
+    state: StateWord
+    reason: ReasonWord | None
+    lane: LaneWord
     attempts: int
-    outcome: OutcomeName | None
+    outcome: OutcomeWord | None
     unknown: bool
     due_at: str | None
     finished_at: str | None
     replay_of: str | None
     replayed_by: str | None
-    receipt: ReceiptShape | None
-    dismissal: DismissalShape | None
+    receipt: ReceiptOut | None
+    dismissal: DismissalOut | None
     subject: str | None
     correlation_id: str | None
     request_headers: dict[str, str] | None
 
 
-class TimingsShape(Struct, frozen=True):
+class TimingsOut(Struct, frozen=True):
     dns: float | None
     connect: float | None
     tls: float | None
@@ -183,31 +202,31 @@ class TimingsShape(Struct, frozen=True):
     total: float | None
 
 
-class ResponseShape(Struct, frozen=True):
+class ResponseOut(Struct, frozen=True):
     headers: dict[str, str]
     body: str | None
     truncated: bool
 
 
-class AttemptShape(Struct, frozen=True):
+class AttemptOut(Struct, frozen=True):
     id: str
     delivery: str
     number: int
-    kind: AttemptKind
-    lane: LaneName
+    kind: AttemptWord
+    lane: LaneWord
     started_at: str
-    outcome: OutcomeName | None
+    outcome: OutcomeWord | None
     unknown: bool
     status: int | None
     error: str | None
     hint: str | None
     address: str | None
-    timings_ms: TimingsShape
-    response: ResponseShape
+    timings_ms: TimingsOut
+    response: ResponseOut
     next_at: str | None
 
 
-class NoticeShape(Struct, frozen=True):
+class NoticeOut(Struct, frozen=True):
     id: str
     at: str
     kind: str
@@ -217,21 +236,21 @@ class NoticeShape(Struct, frozen=True):
     detail: str
 
 
-class ReplayShape(Struct, frozen=True):
+class ReplayOut(Struct, frozen=True):
     id: str
     filter: Any
     dry_run: bool
-    state: Literal["running", "done", "failed"]
+    state: ReplayWord
     matched: int
     created: int
     created_at: str
     finished_at: str | None
 
 
-class BreakerShape(Struct, frozen=True):
+class BreakerOut(Struct, frozen=True):
     tenant: str
     url: str
-    state: Literal["closed", "open", "half_open"]
+    state: BreakerWord
     reason: str | None
     failures: int
     calls: int
@@ -241,8 +260,8 @@ class BreakerShape(Struct, frozen=True):
     parked: int
 
 
-class LaneShape(Struct, frozen=True):
-    name: LaneName
+class LaneOut(Struct, frozen=True):
+    name: LaneWord
     slots: int
     in_flight: int
     held: int
@@ -252,20 +271,20 @@ class LaneShape(Struct, frozen=True):
     parked: int
 
 
-class HealthShape(Struct, frozen=True):
+class HealthOut(Struct, frozen=True):
     status: Literal["ok"]
 
 
-class ReadyShape(Struct, frozen=True):
+class ReadyOut(Struct, frozen=True):
     status: Literal["ready"]
     warning: str | None
 
 
-class AcceptedShape(Struct, frozen=True):
+class AcceptedOut(Struct, frozen=True):
     id: str
     deliveries: int
 
 
-class PreviewShape(Struct, frozen=True):
+class PreviewOut(Struct, frozen=True):
     policy: JsonObject
     timeline: list[JsonObject]
