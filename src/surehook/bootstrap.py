@@ -36,6 +36,7 @@ from surehook.outbox.relay import Relay
 from surehook.ports.clock import Clock
 from surehook.ports.handoff import Handing, LaneBroker
 from surehook.ports.health import Health
+from surehook.ports.outbox import RowStore
 from surehook.ports.telemetry import Telemetry
 from surehook.ports.transport import Transport
 from surehook.ports.wakeups import NoWakeups, Wakeups
@@ -114,7 +115,8 @@ async def _serve(
 
         connections = Connections(bounds(settings, telemetry), telemetry)
         labels = {name: str(value) for name, value in always.items()}
-        watch = observers(engine, connections, telemetry, settings=settings, labels=labels)
+        relay = open_outbox(settings, engine)
+        watch = observers(engine, connections, telemetry, settings=settings, labels=labels, relay=relay)
         door = await open_door(
             engine,
             own_key=settings.api_key,
@@ -130,8 +132,8 @@ async def _serve(
         stop.of(server)
         engine.loops.keep("pulse", watch.pulse.run)
         engine.loops.keep("callers", server.pass_time)
-        if settings.outbox_table is not None and settings.role in ("all", "api"):
-            engine.loops.keep("outbox", open_outbox(settings.outbox_table, settings, engine).run)
+        if relay is not None:
+            engine.loops.keep("outbox", relay.run)
         gc.collect()
         gc.freeze()
         serving = asyncio.ensure_future(server.serve([bound]))
@@ -164,7 +166,11 @@ def open_ledger(settings: Settings) -> WholeLedger:
         return PostgresLedger(settings.database_url)
     from surehook.ledgers.sqlite import SqliteLedger
 
-    return SqliteLedger(str(settings.database_path), disk_floor_bytes=settings.disk_floor_mb << 20)
+    return SqliteLedger(
+        str(settings.database_path),
+        disk_floor_bytes=settings.disk_floor_mb << 20,
+        beside=settings.outbox_table,
+    )
 
 
 def open_broker(settings: Settings, ledger: WholeLedger) -> tuple[LaneBroker | None, Handing | None]:
@@ -202,18 +208,30 @@ def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
     return PostgresWakeups(settings.database_url, telemetry=telemetry)
 
 
-def open_outbox(table: str, settings: Settings, engine: Engine) -> Relay:
-    """The reader of an outbox in the ledger's own database, which publishes its rows."""
+def open_outbox(settings: Settings, engine: Engine) -> Relay | None:
+    """The reader of an outbox in the ledger's own database, which publishes its rows; None: there is none for this process."""
+    if settings.outbox_table is None or settings.role == "worker":
+        return None
     from surehook.delivery.outbox_events import OutboxEvents
+
+    return Relay(
+        _rows(settings.outbox_table, settings, engine), OutboxEvents(engine), sleep=engine.clock.sleep,
+        monotonic=engine.clock.boot, tell=lambda said: engine.telemetry.fact("outbox.said", detail=said),
+    )  # fmt: skip
+
+
+def _rows(table: str, settings: Settings, engine: Engine) -> RowStore:
+    if settings.is_sqlite:
+        from surehook.inbox.sql import engines
+        from surehook.outbox.stores import RowsInDatabase, RowsInThread
+
+        rows = RowsInDatabase(
+            engines.engine(settings.database_url), table=table, clock=lambda: engine.clock.now() / 1000
+        )
+        return RowsInThread(rows, sleep=engine.clock.sleep)
     from surehook.ledgers.postgres.outbox import PostgresOutbox
 
-    store = PostgresOutbox(
-        settings.database_url, table, hinted=engine.peers.outbox_hinted, clock=engine.clock
-    )
-    return Relay(
-        store, OutboxEvents(engine), sleep=engine.clock.sleep, monotonic=engine.clock.boot,
-        tell=lambda said: engine.telemetry.fact("outbox.said", detail=said),
-    )  # fmt: skip
+    return PostgresOutbox(settings.database_url, table, hinted=engine.peers.outbox_hinted, clock=engine.clock)
 
 
 def open_health(settings: Settings) -> Health | None:

@@ -58,6 +58,6 @@ def _revision(settings: Settings, *, to_serve: bool = False) -> str | None:
     session = SqliteSession(Driver(), str(settings.database_path))
     session.connect(("query_only = on",))
     try:
-        return revision(session)
+        return revision(session, settings.outbox_table)
     finally:
         session.close()

@@ -14,6 +14,7 @@ from surehook.host import vitals
 from surehook.host.clock import SystemClock
 from surehook.http_server.connections import Connections
 from surehook.noticing import Noticing
+from surehook.outbox.relay import Relay
 from surehook.scrape import snapshot
 from surehook.telemetry.disk import DiskWatch
 from surehook.telemetry.logging import LoggingTelemetry
@@ -37,8 +38,9 @@ def observers(
     *,
     settings: Settings,
     labels: Mapping[str, str],
+    relay: Relay | None = None,
 ) -> Observers:
-    """Make all of them. `labels` go on every metric, to tell this process from others."""
+    """Make all of them. `labels` go on every metric, to tell this process from others; `relay` reads an outbox."""
     clock = SystemClock()
     noticing = Noticing(telemetry, engine, boot=clock.boot)
     # An outage is a durable notice too, which is kept by the engine that it happens to.
@@ -54,7 +56,7 @@ def observers(
     )
     ledger = "sqlite" if settings.is_sqlite else "postgresql"
     metrics = PrometheusMetrics(
-        partial(snapshot, engine, traffic, connections, pulse, role=settings.role, ledger=ledger),
+        partial(snapshot, engine, traffic, connections, pulse, relay, role=settings.role, ledger=ledger),
         always=labels,
     )
     return Observers(traffic, disk, pulse, metrics)

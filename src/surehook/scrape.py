@@ -14,6 +14,7 @@ from surehook.core.model import LANES
 from surehook.delivery.engine import Engine
 from surehook.host import vitals
 from surehook.http_server.connections import Connections
+from surehook.outbox.relay import Relay
 from surehook.telemetry.prometheus import MetricsSnapshot
 from surehook.telemetry.pulse import Pulse
 
@@ -21,7 +22,14 @@ SLICE = 5_000  # endpoints looked at between two turns of the loop: about a mill
 
 
 async def snapshot(
-    engine: Engine, traffic: Traffic, callers: Connections, pulse: Pulse, *, role: str, ledger: str
+    engine: Engine,
+    traffic: Traffic,
+    callers: Connections,
+    pulse: Pulse,
+    relay: Relay | None,
+    *,
+    role: str,
+    ledger: str,
 ) -> MetricsSnapshot:
     """Counters as they are, and states as of now."""
     endpoints = await _endpoints(engine)
@@ -83,6 +91,7 @@ async def snapshot(
             "role": role,
         },
         upkeep_late_s=engine.upkeep.late_s(),
+        outbox=None if relay is None else relay.figures(now),
     )
 
 

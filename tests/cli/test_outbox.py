@@ -90,3 +90,11 @@ def test_mistakes_are_named(surehook: Run) -> None:
     assert ran.code == 6 and "surehook outbox upgrade" in ran.err
     ran = surehook("outbox", "status", "--database", "oracle://user:secret@host/x")
     assert ran.code == 2 and "secret" not in ran.err
+
+
+def test_the_table_may_be_a_setting(surehook: Run) -> None:
+    env = {"SUREHOOK_OUTBOX_TABLE": "app_outbox", "SUREHOOK_OUTBOX_URL": "sqlite:///app.db"}
+    assert surehook("outbox", "upgrade", env=env).code == 0
+    assert surehook("outbox", "status", "--json", env=env).json["waiting"] == 0
+    assert surehook("outbox", "status", "--table", "others", env=env).code == 6
+    assert "CREATE TABLE app_outbox (" in surehook("outbox", "ddl", env=env).out

@@ -18,6 +18,7 @@ from surehook.cli.main import app
 from surehook.config import BY_NAME, FILE_VARIABLE, UNAVAILABLE, Settings
 from surehook.core.delivery import TRANSITIONS
 from surehook.core.model import PARKED_REASONS
+from surehook.core.outbox import OutboxFigures
 from surehook.core.outcome import KEY_CODES
 from surehook.core.profiles import PROFILES
 from surehook.core.steps import at_once
@@ -28,7 +29,8 @@ from surehook.telemetry.prometheus import MetricsSnapshot, PrometheusMetrics
 from tests.docs.pages import PAGES, ROOT, anchors, first_column, links, prose, section
 
 VARIABLES = {setting.variable for setting in BY_NAME.values()} | {FILE_VARIABLE}
-VARIABLES |= {"SUREHOOK_INBOX"}  # a setting of Django's, see docs/django.md
+# Settings of Django's, see docs/django.md and docs/publishing.md.
+VARIABLES |= {"SUREHOOK_INBOX", "SUREHOOK_OUTBOX"}
 # The sender's.
 SOURCES = "\n".join(
     path.read_text() for path in sorted((ROOT / "src").rglob("*.py")) if "inbox" not in path.parts
@@ -203,6 +205,7 @@ async def test_the_metrics_are_those_of_a_scrape():
         requests={("GET", "/", 200): 1}, request_times={("GET", "/"): watch.latency}, connections=(1, 2),
         body_bytes=(1, 2), refused=one, breakers=one, endpoints=one, upkeep_late_s=one, dead_letters=1, ledger_refused=0,
         ledger_bytes=1, ledger_free_bytes=1, ledger_floor_bytes=1, descriptors=(1, 2), resident_bytes=1,
+        outbox=OutboxFigures(1, 1, 1, 1, 1.0, is_troubled=False),
         loop_lateness=watch.lateness, build=dict.fromkeys(("version", "python", "sqlite", "ledger", "role"), "1"),
     )  # fmt: skip
 

@@ -113,6 +113,23 @@ class Psycopg(Blocking):
             yield connection
 
 
+class Psycopg2(Psycopg):
+    def own(self, tx: Any) -> None:
+        with tx.cursor() as cursor:
+            cursor.execute(OWN)
+
+    @contextmanager
+    def begin(self) -> Any:
+        import psycopg2
+
+        connection = psycopg2.connect(self.url)
+        try:
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+
+
 class PsycopgBlock(Psycopg):
     """A connection that commits by itself, in a block of its own."""
 
@@ -295,7 +312,7 @@ class AsyncSqlAlchemySession(AsyncSqlAlchemy):
 BY_DATABASE: dict[str, list[Callable[[str], Application]]] = {
     "sqlite": [Sqlite3, AioSqlite, SqlAlchemy, SqlAlchemySession, AsyncSqlAlchemy, AsyncSqlAlchemySession],
     "postgresql": [
-        Psycopg, PsycopgBlock, Asyncpg, AsyncpgPool, AsyncPsycopg, SqlAlchemy, SqlAlchemySession, AsyncSqlAlchemy,
+        Psycopg, PsycopgBlock, Psycopg2, Asyncpg, AsyncpgPool, AsyncPsycopg, SqlAlchemy, SqlAlchemySession, AsyncSqlAlchemy,
         AsyncSqlAlchemySession,
     ],
     "mariadb": [PyMySql, AsyncMy, SqlAlchemy, SqlAlchemySession, AsyncSqlAlchemy, AsyncSqlAlchemySession],

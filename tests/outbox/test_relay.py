@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 from sqlalchemy import create_engine
 
 from surehook.core import ids
-from surehook.core.outbox import COLUMNS, OutboxRow
+from surehook.core.outbox import COLUMNS, OutboxCount, OutboxFigures, OutboxRow
 from surehook.core.outbox_answers import TAKEN, RowAnswer
-from surehook.outbox.relay import AWAY_FIRST_S, ROWS, TOLD_MOST, FlushGivenUp, Relay
+from surehook.outbox import stores as stores_module
+from surehook.outbox.relay import AWAY_FIRST_S, COUNT_S, ROWS, TOLD_MOST, FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
 from surehook.ports.outbox import NotPublished
 from tests.outbox.conftest import DRIVERS, OutboxDatabase, database_of
@@ -244,6 +246,65 @@ async def test_one_relay_reads_at_a_time_and_another_goes_on_when_it_ends(
     assert waiting(db) == 0
 
 
+async def test_a_flush_beside_another_reader_ends_when_nothing_waits(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    insert(db, ("acme", "0"))
+    reader, desk = stores(), Desk(stores())
+    rows = reader.take(10, 1000, ())
+    assert rows is not None
+    flush = asyncio.ensure_future(desk.run())
+    await desk.clock.has_slept(2)
+    assert not flush.done()
+    reader.settle([rows[0].position], ())
+    await flush
+    assert desk.relay.published == 0
+    reader.release()
+
+
+async def test_the_figures_of_a_relay(db: OutboxDatabase, desk: Desk) -> None:
+    desk.server.refusals = {1: RowAnswer(422, "bad", "bad")}
+    insert(db, ("acme", "0"), ("acme", "1"))
+    desk.server.troubles = [NotPublished("the server is away")]
+    running = asyncio.ensure_future(desk.relay.run())
+    await desk.clock.has_slept(1)
+    assert desk.relay.figures(2_005) == OutboxFigures(0, 0, waiting=2, aside=0, lag_s=2.0, is_troubled=True)
+    await desk.clock.has_slept(1)  # published, and nothing is left
+    desk.clock.now += COUNT_S
+    await desk.clock.has_slept(1)
+    running.cancel()
+    await asyncio.wait([running])
+    assert desk.relay.figures(2_005) == OutboxFigures(1, 1, waiting=0, aside=1, lag_s=0.0, is_troubled=False)
+
+
+async def test_a_database_that_does_not_answer_holds_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    class Frozen:
+        def take(self, limit: int, size: int, resting: object) -> None:
+            answers.wait()
+
+        def count(self) -> OutboxCount:
+            return OutboxCount(0, 0, None)
+
+        def close(self) -> None:
+            """It is not reached while `take` waits."""
+
+    monkeypatch.setattr(stores_module, "CLOSE_S", 0.01)
+    frozen: Any = Frozen()
+    clock = Clock()
+    relay = Relay(
+        RowsInThread(frozen, sleep=clock.sleep), Server().post,
+        sleep=clock.sleep, monotonic=lambda: clock.now, tell=print,
+    )  # fmt: skip
+    running = asyncio.ensure_future(relay.run())
+    await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    answers.set()
+
+
 async def test_what_is_given_back_is_taken_again(
     db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
 ) -> None:
@@ -272,7 +333,7 @@ async def test_what_was_put_aside_is_published_again_or_deleted(
     store, desk = stores(), Desk(stores())
     desk.server.refusals = {0: RowAnswer(422, "unknown_tenant", "none"), 1: RowAnswer(422, "bad", "bad")}
     insert(db, ("acme", "0"), ("acme", "1"))
-    assert store.status() == {"waiting": 2, "refused": 0, "oldest_at": 5}
+    assert store.count() == OutboxCount(2, 0, 5)
     assert [row.payload for row in store.waiting(1)] == ["0"]
     await desk.run()
     assert [(row.payload, code) for row, code, *_ in store.aside(5)] == [
@@ -280,7 +341,7 @@ async def test_what_was_put_aside_is_published_again_or_deleted(
         ("1", "bad"),
     ]
     assert store.retry(1) == 1
-    assert store.status() == {"waiting": 1, "refused": 1, "oldest_at": 5}
+    assert store.count() == OutboxCount(1, 1, 5)
     assert store.prune(1_800_000_000_000) == 0
     assert store.prune(1_800_000_000_001) == 1
     desk.server.refusals.clear()

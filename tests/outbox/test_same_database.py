@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import random
+import sqlite3
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -50,10 +51,10 @@ def arrived(server: Server) -> list[Any]:
     return list(server.api.pages("/v1/events", tenant="acme"))
 
 
-def until_empty(connection: Any, seconds: float = 20.0) -> None:
+def until_empty(connection: Any, seconds: float = 20.0, table: str = "app.surehook_outbox") -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        (left,) = connection.execute("SELECT count(*) FROM app.surehook_outbox").fetchone()
+        (left,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         connection.commit()
         if not left:
             return
@@ -118,3 +119,45 @@ def test_what_is_committed_is_published_once_though_its_server_is_killed(
     finally:
         for each in servers:
             each.stop()
+
+
+@pytest.mark.slow
+def test_application_and_ledger_share_one_file_and_what_is_committed_is_published_once(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / "app.db"
+    connection = sqlite3.connect(path, timeout=30)
+    for statement in (*create("sqlite"), "CREATE TABLE document (name text)"):
+        connection.execute(statement)
+    chance, outbox, ids = random.Random(5), Outbox(tenant="acme"), list[str]()
+    found = Server(
+        Launch(
+            folder=tmp_path,
+            database_url=f"sqlite:///{path}",
+            settings={"SUREHOOK_OUTBOX_TABLE": "surehook_outbox"},
+        )
+    )
+    found.start()
+    found.wait_ready()
+    try:
+        found.api.tenant("acme")
+        for _ in range(20):
+            for _ in range(chance.randrange(10)):
+                with connection:
+                    connection.execute("INSERT INTO document VALUES ('mine')")
+                    ids.append(outbox.put(connection, "a", {"n": 1}, subject="doc_42", numbered=True))
+                connection.execute("INSERT INTO document VALUES ('undone')")
+                outbox.put(connection, "a", {"n": 2}, subject="doc_42", numbered=True)
+                connection.rollback()
+            found.kill()
+            found.start()
+            found.wait_ready()
+        until_empty(connection, table="surehook_outbox")
+        events = sorted(arrived(found), key=lambda event: event["sequence"])
+        assert [event["id"] for event in events] == ids
+        assert [event["sequence"] for event in events] == list(range(1, len(ids) + 1))
+        assert connection.execute("SELECT count(*) FROM document").fetchone() == (len(ids),)
+        assert found.api.metrics()["surehook_outbox_lag_seconds"] == 0
+    finally:
+        found.stop()
+        connection.close()

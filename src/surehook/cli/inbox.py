@@ -81,7 +81,7 @@ def work(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")  # unless the application has its own
     told = f"{place}: {workers} worker{'s' if workers > 1 else ''}, until SIGTERM or Ctrl-C"
     if metrics is not None:
-        told += f"; metrics at {serve_metrics(found, metrics)}"
+        told += f"; metrics at {serve_metrics(found.collector(), metrics)}"
     if not until_stopped(found, workers, lambda: note(told)):
         raise typer.Exit(1)  # the log says why
 

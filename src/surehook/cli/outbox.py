@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -12,15 +11,17 @@ import typer
 from surehook.cli.commands import group
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
 from surehook.cli.server import Key, Url
+from surehook.cli.worker_metrics import Metrics, serve_metrics
 from surehook.core.outbox_tables import TABLE
 
 if TYPE_CHECKING:
     from surehook.config import Settings
     from surehook.core.outbox import OutboxRow
+    from surehook.outbox.relay import Relay
     from surehook.outbox.stores import RowsInDatabase
+    from surehook.telemetry.prometheus import OutboxCollector
 
 R = TypeVar("R")
-PATIENCE_S = 30.0  # of `flush`, in which nothing can be published
 
 app = group("The outbox of a publishing application: tables, the relay, what waits.")
 
@@ -30,62 +31,72 @@ Database = Annotated[
         "--database", metavar="URL", help="The application's database.", show_default="SUREHOOK_OUTBOX_URL"
     ),
 ]
-TableName = Annotated[str, typer.Option("--table", help="Of the rows, with its schema if it needs one.")]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        help="Of the rows, with its schema if it needs one.",
+        show_default=f"SUREHOOK_OUTBOX_TABLE, or {TABLE}",
+    ),
+]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many, oldest first.")]
 
 
 @app.command()
 def ddl(
     dialect: Annotated[str, typer.Option(help="sqlite, postgresql, mysql or mariadb.")] = "postgresql",
-    table: TableName = TABLE,
+    table: TableName = None,
     down: Annotated[bool, typer.Option("--down", help="Print how to remove the tables.")] = False,
 ) -> None:
     """Print the tables as SQL."""
     from surehook.cli.errors import USAGE, CommandError
-    from surehook.core.outbox_tables import DIALECTS, create, drop
+    from surehook.outbox.ddl import statements
 
-    known = next((each for each in DIALECTS if each == ("mysql" if dialect == "mariadb" else dialect)), None)
-    if known is None:
-        raise CommandError(
-            f"there is no dialect {dialect!r}", hint="sqlite, postgresql, mysql, mariadb", code=USAGE
-        )
-    for statement in drop(known, table) if down else create(known, table):
-        line(f"{statement};")
+    try:
+        for statement in statements(dialect, _settings(table=table).outbox_table or TABLE, down=down):
+            line(f"{statement};")
+    except ValueError as error:
+        raise CommandError(str(error), hint="--dialect postgresql", code=USAGE) from None
 
 
 @app.command()
-def upgrade(database: Database = None, table: TableName = TABLE) -> None:
+def upgrade(database: Database = None, table: TableName = None) -> None:
     """Create the tables; where they are there already, nothing is done."""
     made = _ask(database, table, lambda store: store.create())
     note("the tables are there now" if made else "the tables were there already")
 
 
 @app.command()
-def run(database: Database = None, table: TableName = TABLE, url: Url = None, api_key: Key = None) -> None:
+def run(
+    database: Database = None,
+    table: TableName = None,
+    url: Url = None,
+    api_key: Key = None,
+    metrics: Metrics = None,
+) -> None:
     """Publish what is written, until SIGTERM or Ctrl-C. Several may run: one reads, the others stand by."""
-    asyncio.run(_publish(database, table, url, api_key, until_empty=False))
+    _publish(_settings(database, table, url, api_key), until_empty=False, metrics=metrics)
 
 
 @app.command()
-def flush(database: Database = None, table: TableName = TABLE, url: Url = None, api_key: Key = None) -> None:
+def flush(database: Database = None, table: TableName = None, url: Url = None, api_key: Key = None) -> None:
     """Publish what waits, and end."""
-    asyncio.run(_publish(database, table, url, api_key, until_empty=True))
+    _publish(_settings(database, table, url, api_key), until_empty=True)
 
 
 @app.command()
-def status(database: Database = None, table: TableName = TABLE, json: Json = False) -> None:
+def status(database: Database = None, table: TableName = None, json: Json = False) -> None:
     """Count the rows that wait and that were put aside, and say how old the oldest is."""
     from surehook.cli.human_times import clock_ms
     from surehook.core import instants
 
-    found = _ask(database, table, lambda store: store.status())
-    oldest = found["oldest_at"]
+    found = _ask(database, table, lambda store: store.count())
     print_record(
         {
-            "waiting": found["waiting"],
-            "refused": found["refused"],
-            "oldest_at": instants.render_optional(oldest),
-            "lag_s": 0.0 if oldest is None else max(0, clock_ms() - oldest) / 1000,
+            "waiting": found.waiting,
+            "refused": found.refused,
+            "oldest_at": instants.render_optional(found.oldest_at),
+            "lag_s": found.lag_s(clock_ms()),
         },
         json=json,
     )
@@ -94,7 +105,7 @@ def status(database: Database = None, table: TableName = TABLE, json: Json = Fal
 @app.command("list")
 def list_rows(
     database: Database = None,
-    table: TableName = TABLE,
+    table: TableName = None,
     refused: Annotated[
         bool, typer.Option("--refused", help="Rows that were put aside, with the reasons.")
     ] = False,
@@ -123,7 +134,7 @@ def list_rows(
 
 
 @app.command()
-def retry(database: Database = None, table: TableName = TABLE, limit: Limit = 1_000) -> None:
+def retry(database: Database = None, table: TableName = None, limit: Limit = 1_000) -> None:
     """Put rows that were put aside into the outbox again, behind all others."""
     note(f"wait again: {_ask(database, table, lambda store: store.retry(limit)):,}")
 
@@ -132,7 +143,7 @@ def retry(database: Database = None, table: TableName = TABLE, limit: Limit = 1_
 def prune(
     older: Annotated[str, typer.Option(help="Put aside so long ago, such as 30d.")],
     database: Database = None,
-    table: TableName = TABLE,
+    table: TableName = None,
 ) -> None:
     """Delete rows that were put aside. What waits is never deleted."""
     from surehook.cli.human_times import clock_ms, duration_s
@@ -150,7 +161,19 @@ def _shape(row: OutboxRow) -> ApiObject:
     }  # fmt: skip
 
 
-def _store(settings: Settings, table: str) -> RowsInDatabase:
+def _settings(
+    database: str | None = None, table: str | None = None, url: str | None = None, api_key: str | None = None
+) -> Settings:
+    from surehook.config import Settings
+    from surehook.core.outbox_tables import check_table
+
+    if table is not None:
+        check_table(table)
+    flags = {"outbox_url": database, "outbox_table": table, "url": url, "api_key": api_key}
+    return Settings.load(flags=flags)
+
+
+def _store(settings: Settings) -> RowsInDatabase:
     from surehook.cli.errors import USAGE, CommandError
 
     if settings.outbox_url is None:
@@ -160,57 +183,55 @@ def _store(settings: Settings, table: str) -> RowsInDatabase:
     from surehook.inbox.sql.engines import engine
     from surehook.outbox.stores import RowsInDatabase
 
-    return RowsInDatabase(engine(settings.outbox_url), table=table)
+    return RowsInDatabase(engine(settings.outbox_url), table=settings.outbox_table or TABLE)
 
 
-def _ask(database: str | None, table: str, work: Callable[[RowsInDatabase], R]) -> R:
+def _ask(database: str | None, table: str | None, work: Callable[[RowsInDatabase], R]) -> R:
     """Do something with the rows. Raises CommandError where the database cannot be asked."""
     from surehook.cli.errors import UNREACHABLE, CommandError
-    from surehook.config import Settings
     from surehook.ports.outbox import RowsAway
 
-    store = _store(Settings.load(flags={"outbox_url": database}), table)
+    store = _store(_settings(database, table))
     try:
         return work(store)
     except RowsAway as error:
-        has_none = any(said in str(error) for said in ("no such table", "does not exist", "doesn't exist"))
-        hint = (
-            "`surehook outbox upgrade` makes the tables"
-            if has_none
-            else "is it running, and is the URL right?"
-        )
-        raise CommandError(f"the database says: {error}", hint=hint, code=UNREACHABLE) from None
+        raise CommandError(f"the database says: {error}", hint=_hint(str(error)), code=UNREACHABLE) from None
     finally:
         store.close()
 
 
-async def _publish(
-    database: str | None, table: str, url: str | None, api_key: str | None, *, until_empty: bool
-) -> None:
-    from surehook.cli.errors import UNREACHABLE, CommandError
-    from surehook.client import AsyncClient
-    from surehook.config import Settings
-    from surehook.outbox.over_http import OverHttp
-    from surehook.outbox.relay import FlushGivenUp, Relay
-    from surehook.outbox.stores import RowsInThread
+def _hint(said: str) -> str:
+    if "schema" in said and "does not exist" in said:
+        return "make the schema first; the application's role needs USAGE on it"
+    if any(part in said for part in ("no such table", "does not exist", "doesn't exist")):
+        return "`surehook outbox upgrade` makes the tables"
+    return "is it running, and is the URL right?"
 
-    settings = Settings.load(flags={"outbox_url": database, "url": url, "api_key": api_key})
-    store = RowsInThread(_store(settings, table))
-    async with AsyncClient(settings.server_url, settings.api_key, patience_s=0) as client:
-        loop = asyncio.get_running_loop()
-        relay = Relay(store, OverHttp(client), sleep=asyncio.sleep, monotonic=loop.time, tell=note)
-        work = asyncio.ensure_future(relay.flush(patience_s=PATIENCE_S) if until_empty else relay.run())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, work.cancel)
-        if not until_empty:
-            note(f"publishing to {settings.server_url}, until SIGTERM or Ctrl-C")
-        try:
-            await work
-        except asyncio.CancelledError:
-            pass
-        except FlushGivenUp as error:
-            raise CommandError(
-                f"not everything is published: {error}", hint="`surehook outbox status`", code=UNREACHABLE
-            ) from None
-        finally:
-            note(f"{relay.published:,} published, {relay.refused:,} put aside")
+
+def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = None) -> None:
+    from surehook.cli.errors import UNREACHABLE, CommandError
+    from surehook.outbox.relay import FlushGivenUp
+    from surehook.outbox.running import publish
+
+    def begun(relay: Relay) -> None:
+        if metrics is not None:
+            note(f"metrics are at {serve_metrics(_collector(relay), metrics)}")
+
+    rows = _store(settings)
+    try:
+        asyncio.run(
+            publish(
+                rows, settings.server_url, settings.api_key, until_empty=until_empty, tell=note, begun=begun
+            )
+        )
+    except FlushGivenUp as error:
+        raise CommandError(
+            f"not everything is published: {error}", hint="`surehook outbox status`", code=UNREACHABLE
+        ) from None
+
+
+def _collector(relay: Relay) -> OutboxCollector:
+    from surehook.cli.human_times import clock_ms
+    from surehook.telemetry.prometheus import OutboxCollector
+
+    return OutboxCollector(lambda: relay.figures(clock_ms()))

@@ -1,4 +1,4 @@
-"""The metrics of a worker process, which serves nothing else: `surehook inbox work --metrics HOST:PORT`."""
+"""The metrics of a process that serves nothing else: `surehook inbox work` and `surehook outbox run`, `--metrics HOST:PORT`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import typer
 from surehook.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from surehook.inbox.prometheus import Collector
+    from collections.abc import Iterable
+
+    from prometheus_client import Metric
 
 HINT = "--metrics 127.0.0.1:9109"
 Metrics = Annotated[
@@ -18,16 +20,15 @@ Metrics = Annotated[
 ]
 
 
-class Counting(Protocol):
-    """An inbox of either kind."""
+class Collecting(Protocol):
+    """Metrics of this process, as prometheus_client collects them."""
 
-    def collector(self) -> Collector: ...
+    def collect(self) -> Iterable[Metric]: ...
 
 
-def serve_metrics(inbox: Counting, where: str) -> str:
-    """Serve the inbox's metrics from a thread until the process ends; returns their address. Raises SettingsError."""
+def serve_metrics(collector: Collecting, where: str) -> str:
+    """Serve metrics from a thread until the process ends; returns their address. Raises SettingsError."""
     host, port = _address(where)
-    collector = inbox.collector()  # it says what to install, where that is missing
     from prometheus_client import CollectorRegistry, start_http_server
 
     registry = CollectorRegistry(auto_describe=False)

@@ -18,12 +18,6 @@ def check_sharing(settings: Settings) -> None:
             "a broker brings work to other processes, and SQLite serves one process",
             hint="SUREHOOK_DATABASE_URL=postgresql://USER@HOST/DATABASE, or leave it out",
         )
-    if settings.is_sqlite and settings.outbox_table is not None:
-        raise SettingsError(
-            "outbox_table",
-            "servers read an outbox in their ledger's database on PostgreSQL alone",
-            hint="run `surehook outbox run --database sqlite:///FILE` beside the server",
-        )
     for name, alone in (("role", "all"), ("processes", 1), ("redis_url", None)):
         if settings.is_sqlite and getattr(settings, name) != alone:
             raise SettingsError(

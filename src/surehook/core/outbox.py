@@ -46,6 +46,30 @@ class OutboxRow(Struct, frozen=True, gc=False):
     created_at: int
 
 
+class OutboxCount(Struct, frozen=True):
+    """Rows that wait, rows put aside, and when the oldest that waits was written (Unix milliseconds; None: none waits)."""
+
+    waiting: int
+    refused: int
+    oldest_at: int | None
+
+    def lag_s(self, now_ms: int) -> float:
+        """Seconds for which the oldest row has waited; 0 where none waits."""
+        return 0.0 if self.oldest_at is None else max(0, now_ms - self.oldest_at) / 1000
+
+
+class OutboxFigures(Struct, frozen=True):
+    """Figures of a reader for its metrics: rows since its start, rows that wait and lie aside, and for how long the oldest waits.
+    `is_troubled`: the server or the database is away."""
+
+    published: int
+    refused: int
+    waiting: int
+    aside: int
+    lag_s: float
+    is_troubled: bool
+
+
 class _Head(Struct, omit_defaults=True, gc=False):
     id: str
     tenant: str

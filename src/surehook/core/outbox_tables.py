@@ -93,6 +93,14 @@ def next_rows(table: str, where: str, *, most: str, size: str) -> str:
     )
 
 
+def counting(table: str) -> str:
+    """The query for the fields of an `OutboxCount`, in SQL of every database."""
+    return (
+        f"select (select count(*) from {table}), (select count(*) from {table}_refused), "
+        f"(select created_at from {table} order by position limit 1)"
+    )
+
+
 def drop(dialect: Dialect, table: str = TABLE) -> list[str]:
     """Statements that remove the tables with everything in them."""
     check_table(table)

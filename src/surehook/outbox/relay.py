@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 
 from surehook.core import limits
 from surehook.core.errors import Problem, SurehookError
-from surehook.core.outbox import OutboxRow, event_of
+from surehook.core.outbox import OutboxCount, OutboxFigures, OutboxRow, event_of
 from surehook.core.outbox_answers import RefusedRow, TenantRest, refused_row, settlement
 from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
 
@@ -28,6 +28,7 @@ STANDBY_S = 0.5  # between looks while another one reads
 AWAY_FIRST_S, AWAY_MOST_S = 0.2, 15.0  # between tries while the server or the database is away
 TOLD_MOST = 10  # rows of one request that were put aside
 RESTING_MOST = 1_000  # tenants that rest at one time; beyond, everybody does for a moment
+COUNT_S = 15.0  # between two counts of what waits, which walk over it
 
 
 class FlushGivenUp(SurehookError):
@@ -57,8 +58,21 @@ class Relay:
         self._trouble: str | None = None
         self._is_database_away = False
         self._idle_s, self._away_s = IDLE_FIRST_S, AWAY_FIRST_S
+        self._count = OutboxCount(0, 0, None)
+        self._count_at = 0.0  # when the next one is due
         self.published = 0
         self.refused = 0
+
+    def figures(self, now_ms: int) -> OutboxFigures:
+        """Counts since the start, and what waits as of the last count."""
+        return OutboxFigures(
+            published=self.published,
+            refused=self.refused,
+            waiting=self._count.waiting,
+            aside=self._count.refused,
+            lag_s=self._count.lag_s(now_ms),
+            is_troubled=self._trouble is not None,
+        )
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -76,7 +90,7 @@ class Relay:
         """Publish until nothing is left. Raises FlushGivenUp where nothing could be published for so long."""
         try:
             done, until = 0, self._monotonic() + patience_s
-            while not await self._round():
+            while not await self._round(flushing=True):
                 if self.published + self.refused > done:
                     done, until = self.published + self.refused, self._monotonic() + patience_s
                 elif self._monotonic() > until:
@@ -86,7 +100,7 @@ class Relay:
         finally:
             await self._store.close()
 
-    async def _round(self) -> bool:
+    async def _round(self, *, flushing: bool = False) -> bool:
         """Publish the next rows; True if there were none."""
         try:
             now = self._monotonic()
@@ -94,17 +108,22 @@ class Relay:
             if len(self._resting) > RESTING_MOST:
                 await self._sleep(IDLE_MOST_S)
                 return False
+            if now >= self._count_at:
+                self._count, self._count_at = await self._store.count(), now + COUNT_S
             rows = await self._store.take(self._limit, SIZE, tuple(self._resting))
             if self._is_database_away:
                 self._back()
             if rows:
                 await self._take_over(rows)
             elif rows is None:
+                if flushing and not (await self._store.count()).waiting:
+                    return True  # the other one has done it
                 await self._sleep(STANDBY_S)
             elif self._resting:
                 await self._store.release()
                 await self._sleep(IDLE_MOST_S)
             else:
+                self._count = OutboxCount(0, self._count.refused, None)
                 return True
         except RowsAway as error:
             self._is_database_away = True

@@ -11,21 +11,24 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, inspect, text
+from sqlalchemy import URL, Connection, Engine, bindparam, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from surehook.core.outbox import COLUMNS, READ, OutboxRow
+from surehook.core.outbox import COLUMNS, READ, OutboxCount, OutboxRow
 from surehook.core.outbox_answers import RefusedRow
-from surehook.core.outbox_tables import READS, TABLE, Dialect, check_table, create, next_rows
+from surehook.core.outbox_tables import READS, TABLE, Dialect, check_table, counting, create, next_rows
 from surehook.ports.outbox import RowsAway
 
 R = TypeVar("R")
+CLOSE_S = 5.0  # for a call that is under way
 
 _COLUMNS = ", ".join(COLUMNS)
 
@@ -122,15 +125,13 @@ class RowsInDatabase:
 
     # -- for people -----------------------------------------------------------------------------------------
 
-    def status(self) -> Mapping[str, int | None]:
-        """Counts of rows that wait and that are put aside, and when the oldest that waits was written (Unix milliseconds)."""
+    def count(self) -> OutboxCount:
+        """Count what waits and what was put aside."""
 
-        def ask() -> Mapping[str, int | None]:
-            one = self._connected().execute
-            waiting, oldest = one(text(f"SELECT count(*), min(created_at) FROM {self._table}")).one()
-            refused = one(text(f"SELECT count(*) FROM {self._table}_refused")).scalar_one()
+        def ask() -> OutboxCount:
+            found = self._connected().execute(text(counting(self._table))).one()
             self._connected().rollback()
-            return {"waiting": waiting, "refused": refused, "oldest_at": oldest}
+            return OutboxCount(*found)
 
         return self._asked(ask)
 
@@ -236,15 +237,26 @@ class RowsInDatabase:
             connection.close()
 
 
+def rows_over(driver: str, database: str | None, connect: Callable[[], object]) -> RowsInDatabase:
+    """Rows over connections that somebody else makes. `driver`: SQLAlchemy's name of it, such as `postgresql+psycopg`;
+    `database`: the file of SQLite."""
+    return RowsInDatabase(create_engine(URL.create(driver, database=database), creator=connect))
+
+
 class RowsInThread:
-    """Implements `ports.outbox.RowStore`: `RowsInDatabase` in a thread of its own, one call after another."""
+    """Implements `ports.outbox.RowStore`: `RowsInDatabase` in a thread of its own, one call after another.
+
+    A database that does not answer holds the thread for as long as it likes, and nobody else: `close` waits `CLOSE_S`, and the
+    thread keeps no process alive. What it had taken is given back when its connection ends.
+    """
 
     def __init__(
         self, rows: RowsInDatabase, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     ) -> None:
         self._rows = rows
         self._sleep = sleep
-        self._thread = ThreadPoolExecutor(1, "outbox")
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        Thread(target=self._work, name="outbox", daemon=True).start()
 
     async def take(self, limit: int, size: int, resting: Collection[str]) -> list[OutboxRow] | None:
         return await self._do(partial(self._rows.take, limit, size, resting))
@@ -259,9 +271,27 @@ class RowsInThread:
         await self.release()
         await self._sleep(seconds)
 
-    async def close(self) -> None:
-        await self._do(self._rows.close)
-        self._thread.shutdown(wait=False)
+    async def count(self) -> OutboxCount:
+        return await self._do(self._rows.count)
 
-    async def _do(self, work: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def close(self) -> None:
+        await asyncio.wait([asyncio.ensure_future(self._do(self._rows.close))], timeout=CLOSE_S)
+        self._jobs.put(None)
+
+    async def _do(self, call: Callable[[], R]) -> R:
+        answer: Future[R] = Future()
+        self._jobs.put(partial(_answer, answer, call))
+        return await asyncio.wrap_future(answer)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+def _answer(answer: Future[R], call: Callable[[], R]) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return
+    try:
+        answer.set_result(call())
+    except BaseException as error:  # it is raised where the answer is waited for
+        answer.set_exception(error)

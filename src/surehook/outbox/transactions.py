@@ -4,7 +4,7 @@
 |---|---|
 | `sqlite3` | Connection, Cursor |
 | psycopg 3, psycopg2 | connection, cursor |
-| PyMySQL, mysqlclient | connection |
+| PyMySQL | connection |
 | SQLAlchemy | Session, Connection, scoped_session |
 | Django | `connection`, or `connections["name"]` |
 | asyncpg (awaited) | Connection, also one that a pool has lent |
@@ -142,7 +142,7 @@ def _psycopg2(tx: Foreign) -> BlockingTransaction:
 
 def _mysql(tx: Foreign) -> BlockingTransaction:
     # 1: SERVER_STATUS_IN_TRANS of the last answer.
-    if tx.get_autocommit() and not getattr(tx, "server_status", 1) & 1:
+    if tx.get_autocommit() and not tx.server_status & 1:
         raise _none("connection.begin() first")
     return BlockingTransaction("mysql", "format", _cursor(tx))
 
@@ -210,7 +210,7 @@ async def _async_sqlalchemy(connection: Foreign) -> AwaitedTransaction:
 
 
 async def _aiosqlite(tx: Foreign) -> AwaitedTransaction:
-    _check_sqlite(tx)
+    await tx._execute(_check_sqlite, tx._conn)  # in its thread, since a connection tells no other one
 
     async def run(sql: str, parameters: Parameters) -> None:
         await (await tx.execute(sql, parameters)).close()
@@ -242,7 +242,6 @@ _BLOCKING: dict[str, Callable[[Foreign], BlockingTransaction]] = {
     "psycopg2.connection": _psycopg2,
     "psycopg2.cursor": _psycopg2,
     "pymysql.Connection": _mysql,
-    "MySQLdb.Connection": _mysql,
     "sqlalchemy.Session": _session,
     "sqlalchemy.scoped_session": _session,
     "sqlalchemy.Connection": _sqlalchemy,

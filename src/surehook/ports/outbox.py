@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 from surehook.core.errors import SurehookError
-from surehook.core.outbox import OutboxRow
+from surehook.core.outbox import OutboxCount, OutboxRow
 from surehook.core.outbox_answers import RefusedRow, RowAnswer
 
 
@@ -44,6 +44,10 @@ class RowStore(Protocol):
 
     async def idle(self, seconds: float) -> None:
         """Nothing was there: wait for so long, or until there may be something."""
+        ...
+
+    async def count(self) -> OutboxCount:
+        """Count what waits and what was put aside, whoever reads. Not between `take` and `settle`."""
         ...
 
     async def close(self) -> None: ...

@@ -20,6 +20,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
+from surehook.core.outbox import OutboxFigures
 from surehook.core.steps import Steps
 
 PREFIX = "surehook_"
@@ -75,6 +76,7 @@ class MetricsSnapshot(Struct, frozen=True):
     loop_lateness: Buckets
     build: Mapping[str, str]
     upkeep_late_s: Mapping[str, float]  # by purpose
+    outbox: OutboxFigures | None  # None: this process reads none
 
 
 class PrometheusMetrics:
@@ -93,7 +95,8 @@ class PrometheusMetrics:
 
     def _rendering(self, snapshot: MetricsSnapshot) -> Steps[bytes]:
         parts: list[bytes] = []
-        for family in chain(_deliveries(snapshot), _door(snapshot), _process(snapshot)):
+        of_outbox = () if snapshot.outbox is None else outbox_families(snapshot.outbox)
+        for family in chain(_deliveries(snapshot), _door(snapshot), _process(snapshot), of_outbox):
             family.samples = [
                 sample._replace(labels={**self._always, **sample.labels}) for sample in family.samples
             ]
@@ -102,6 +105,16 @@ class PrometheusMetrics:
             parts.append(generate_latest(registry))
             yield FAMILY_COST + SAMPLE_COST * len(family.samples)
         return b"".join(parts)
+
+
+class OutboxCollector:
+    """The figures of a relay as prometheus_client collects them."""
+
+    def __init__(self, figures: Callable[[], OutboxFigures]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        return outbox_families(self._figures())
 
 
 class _One:
@@ -143,6 +156,19 @@ def _deliveries(s: MetricsSnapshot) -> Iterable[Metric]:
     yield _gauge("upkeep_late_seconds", text, ["purpose"], _keyed(s.upkeep_late_s))
     yield _gauge("breakers", "Breakers that are not closed, by state.", ["state"], _keyed(s.breakers))
     yield _gauge("endpoints", "Endpoints by status.", ["status"], _keyed(s.endpoints))
+
+
+def outbox_families(s: OutboxFigures) -> Iterable[Metric]:
+    """The metrics of whoever reads an outbox."""
+    yield _counter("outbox_published", "Rows published, repeats included.", [], {(): s.published})
+    yield _counter("outbox_refused", "Rows put aside.", [], {(): s.refused})
+    rows = {("waiting",): s.waiting, ("refused",): s.aside}
+    yield _gauge(
+        "outbox_rows", "Rows as of the last count, a quarter of a minute ago at most.", ["state"], rows
+    )
+    yield _gauge("outbox_lag_seconds", "For how long the oldest row has waited.", [], {(): s.lag_s})
+    text = "1 while the server or the database is away."
+    yield _gauge("outbox_troubled", text, [], {(): int(s.is_troubled)})
 
 
 def _door(s: MetricsSnapshot) -> Iterable[Metric]:

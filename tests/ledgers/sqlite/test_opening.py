@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,18 @@ def test_opening_a_book_that_is_there_imports_no_toolkit(tmp_path: Path) -> None
         subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)
     ]
     assert said == ["['alembic', 'sqlalchemy']", "[]"]
+
+
+async def test_a_file_with_other_tables_is_shared_where_an_outbox_is_among_them(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    with closing(sqlite3.connect(path)) as application:
+        application.execute("create table document (name text)")
+        with pytest.raises(SettingsError, match="another program's database"):
+            await SqliteLedger(str(path), beside="surehook_outbox").open(now=NOW)
+        application.execute("create table surehook_outbox (id text)")
+        with pytest.raises(SettingsError, match="another program's database"):
+            await SqliteLedger(str(path)).open(now=NOW)
+        ledger = SqliteLedger(str(path), beside="surehook_outbox")
+        await ledger.open(now=NOW)
+        await ledger.close()
+        assert application.execute("select count(*) from document").fetchone() == (0,)

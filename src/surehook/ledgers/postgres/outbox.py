@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from surehook.core.errors import LedgerError
-from surehook.core.outbox import COLUMNS, OutboxRow
+from surehook.core.outbox import COLUMNS, OutboxCount, OutboxRow
 from surehook.core.outbox_answers import RefusedRow
-from surehook.core.outbox_tables import READS, SLEEPS, check_table, next_rows
+from surehook.core.outbox_tables import READS, SLEEPS, check_table, counting, next_rows
 from surehook.ledgers.common.errors import Unstorable
 from surehook.ledgers.postgres.connecting import PATIENCE_S, connect_to
 from surehook.ledgers.postgres.session import PostgresSession
@@ -78,6 +78,13 @@ class PostgresOutbox:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(DOZE_S):
                         await self._hinted.wait()
+        except (LedgerError, Unstorable) as error:
+            raise await self._away(error) from error
+
+    async def count(self) -> OutboxCount:
+        try:
+            (found,) = await self._session.rows(counting(self._table))
+            return OutboxCount(*found)
         except (LedgerError, Unstorable) as error:
             raise await self._away(error) from error
 

@@ -60,8 +60,9 @@ class SqliteLedger(SqliteReading, RegistryMethods):
         inline: bool = False,
         driver: Driver | None = None,
         disk_floor_bytes: int = FLOOR_BYTES,
+        beside: str | None = None,
     ) -> None:
-        super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes)
+        super().__init__(path, inline=inline, driver=driver, disk_floor_bytes=disk_floor_bytes, beside=beside)
         self._counts = SqliteCounts(keeps=not inline)
         self._others = others.SqliteOthers()
         self._pruning = SqlitePruning()

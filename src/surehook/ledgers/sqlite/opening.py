@@ -36,7 +36,7 @@ READER = (*_EVERY, "query_only = on")
 _FULL = 2
 
 
-def open_writer(session: SqliteSession) -> None:
+def open_writer(session: SqliteSession, beside: str | None) -> None:
     """Connect the writing session, and check that its settings took effect. Raises SettingsError."""
     session.connect(WRITER)
     version = tuple(int(part) for part in session.value("select sqlite_version()").split("."))
@@ -45,11 +45,11 @@ def open_writer(session: SqliteSession) -> None:
             KEY, f"SQLite {sqlite3.sqlite_version} is too old", hint="3.35 or newer, or PostgreSQL"
         )
     # Refuses another program's file before anything in it changes.
-    revision(session)
+    revision(session, beside)
     if session.value("pragma journal_mode = wal") != "wal":
         raise SettingsError(KEY, "the file does not take write-ahead logging", hint="use a local disk")
     check_durable(session)
-    _migrate(session)
+    _migrate(session, beside)
     read_all()
 
 
@@ -64,25 +64,32 @@ def check_durable(session: SqliteSession) -> None:
         raise SettingsError(KEY, "the database does not wait for the disk (synchronous is not FULL)")
 
 
-def revision(session: SqliteSession) -> str | None:
-    """Return the schema's revision; None for an empty file."""
-    if not session.value("select count(*) from sqlite_master where name = 'alembic_version'"):
-        if session.value("select count(*) from sqlite_master"):
-            raise SettingsError(KEY, "the file is another program's database", hint="choose another file")
+def revision(session: SqliteSession, beside: str | None = None) -> str | None:
+    """Return the schema's revision; None for a file without a ledger. One with other tables is refused, unless the table `beside`
+    is among them: an application that has an outbox there means to share its file."""
+    named = "select count(*) from sqlite_master where name = ?"
+    if not session.value(named, ("alembic_version",)):
+        if session.value("select count(*) from sqlite_master") and not session.value(named, (beside,)):
+            hint = (
+                "choose another file"
+                if beside is None
+                else f"choose another file, or make the table {beside} in it first"
+            )
+            raise SettingsError(KEY, "the file is another program's database", hint=hint)
         return None
     found: str | None = session.value("select version_num from alembic_version")
     return found
 
 
-def _migrate(session: SqliteSession) -> None:
+def _migrate(session: SqliteSession, beside: str | None) -> None:
     """Bring the schema to its head, in one transaction. If it is there already, Alembic is not imported."""
-    current = revision(session)
+    current = revision(session, beside)
     if current == HEAD:
         return
     from surehook.ledgers.migrations.script import script
 
     with session.writing():
-        if revision(session) == current:
+        if revision(session, beside) == current:
             for statement in script(current):
                 if current is not None and _may_take_long(statement):
                     log.info(

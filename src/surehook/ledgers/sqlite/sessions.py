@@ -35,6 +35,7 @@ class SqliteSessions(Sessions):
     inline            run everything on the calling thread and one connection, so that a simulated loop orders it
     driver            the binding; by default the standard library's
     disk_floor_bytes  free bytes below which no new work is accepted (LedgerFull)
+    beside            table of an outbox: a file that has it may have an application's other tables as well
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class SqliteSessions(Sessions):
         inline: bool = False,
         driver: Driver | None = None,
         disk_floor_bytes: int = FLOOR_BYTES,
+        beside: str | None = None,
     ) -> None:
         self.path = path
+        self._outbox = beside
         self._driver = driver if driver is not None else Driver()
         self._inline = inline
         self._file = DatabaseFile(path, floor_bytes=disk_floor_bytes) if self._driver.on_disk else NoFile()
@@ -80,7 +83,7 @@ class SqliteSessions(Sessions):
 
     def _open_writing(self) -> None:
         self._file.take()
-        open_writer(self._writing)
+        open_writer(self._writing, self._outbox)
 
     async def close(self) -> None:
         """Close the connections and unlock the file. The writing one closes last: it moves the log into the file."""

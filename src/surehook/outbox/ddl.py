@@ -1,0 +1,68 @@
+"""The tables of an outbox in your own migrations. With Alembic:
+
+    from alembic import op
+    from surehook.outbox import ddl
+
+    def upgrade():
+        ddl.upgrade(op.get_bind())
+
+    def downgrade():
+        ddl.downgrade(op.get_bind())
+
+and in `env.py`, so that autogenerate leaves them alone, `context.configure(…, include_name=ddl.include_name)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from surehook.core.outbox_tables import DIALECTS, TABLE, Dialect, create, drop
+
+__all__ = ["downgrade", "include_name", "statements", "upgrade"]
+
+
+class DialectOfConnection(Protocol):
+    """A dialect of SQLAlchemy."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class MigratedConnection(Protocol):
+    """A connection of SQLAlchemy, as `op.get_bind()` gives it."""
+
+    @property
+    def dialect(self) -> DialectOfConnection: ...
+    @property
+    def exec_driver_sql(self) -> Callable[[str], object]: ...
+
+
+def statements(dialect: str, table: str = TABLE, *, down: bool = False) -> list[str]:
+    """SQL that makes the tables, or removes them with everything in them. `dialect`: sqlite, postgresql, mysql or mariadb.
+
+    Raises ValueError for another one, and Problem `bad_table`.
+    """
+    known: Dialect | None = next(
+        (each for each in DIALECTS if each == ("mysql" if dialect == "mariadb" else dialect)), None
+    )
+    if known is None:
+        raise ValueError(f"there is no dialect {dialect!r}: sqlite, postgresql, mysql or mariadb")
+    return drop(known, table) if down else create(known, table)
+
+
+def upgrade(connection: MigratedConnection, table: str = TABLE) -> None:
+    """Make the tables."""
+    for statement in statements(connection.dialect.name, table):
+        connection.exec_driver_sql(statement)
+
+
+def downgrade(connection: MigratedConnection, table: str = TABLE) -> None:
+    """Remove the tables with everything in them: flush the outbox first."""
+    for statement in statements(connection.dialect.name, table, down=True):
+        connection.exec_driver_sql(statement)
+
+
+def include_name(name: str | None, type_: str, parent_names: Mapping[str, object]) -> bool:
+    """For Alembic's `context.configure(include_name=…)`: True if a name of the database is the application's to compare."""
+    return not (type_ == "table" and name in (TABLE, f"{TABLE}_refused", f"{TABLE}_sequence"))

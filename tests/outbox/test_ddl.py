@@ -1,0 +1,44 @@
+"""The tables of an outbox by an application's own migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import inspect
+
+from surehook.outbox import ddl
+from tests.docs.pages import examples
+from tests.outbox.conftest import OutboxDatabase, database_of
+
+PAGE = "docs/publishing.md"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.slow)])
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutboxDatabase]:
+    yield from database_of(request.param, tmp_path)
+
+
+def test_the_revision_of_the_page_makes_and_removes_the_tables(db: OutboxDatabase) -> None:
+    with db.engine.begin() as connection:
+        ddl.downgrade(connection)  # what the fixture made
+        context = MigrationContext.configure(connection)
+        scope: dict[str, Any] = {}
+        with Operations.context(context):
+            exec(compile(examples(PAGE)["alembic_revision"], PAGE, "exec"), scope)
+            scope["upgrade"]()
+            made = set(inspect(connection).get_table_names())
+            assert made >= {"surehook_outbox", "surehook_outbox_refused", "surehook_outbox_sequence"}
+            left = {name for name in made if ddl.include_name(name, "table", {})}
+            assert left == {"document"}
+            scope["downgrade"]()
+        assert inspect(connection).get_table_names() == ["document"]
+
+
+def test_a_dialect_that_there_is_not_is_named() -> None:
+    with pytest.raises(ValueError, match="oracle"):
+        ddl.statements("oracle")
