@@ -63,7 +63,7 @@ SEEDED = {"random.Random": "lab/sim/"}
 # Tests wait for what happens, not for time to pass.
 SLEEPING_TESTS = {
     "tests/demo/test_play.py": "polls a process of its own",
-    "tests/docs/test_walkthrough.py": "polls what a terminal shows",
+    "tests/docs/terminal.py": "polls what a terminal shows",
     "tests/servers/": "waits for other people's programs to start and to end",
     "tests/e2e/": "polls servers that run as processes of their own",
     "tests/adversary/": "lets an attack go on beside a server that runs as a process of its own",
