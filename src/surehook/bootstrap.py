@@ -163,7 +163,7 @@ def open_ledger(settings: Settings) -> WholeLedger:
         with needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
             from surehook.ledgers.postgres.ledger import PostgresLedger
 
-        return PostgresLedger(settings.database_url)
+        return PostgresLedger(settings.ledger_url)
     from surehook.ledgers.sqlite import SqliteLedger
 
     return SqliteLedger(
@@ -205,7 +205,7 @@ def open_wakeups(settings: Settings, telemetry: Telemetry) -> Wakeups:
         return NoWakeups()
     from surehook.wakeups.postgres import PostgresWakeups
 
-    return PostgresWakeups(settings.database_url, telemetry=telemetry)
+    return PostgresWakeups(settings.ledger_url, telemetry=telemetry)
 
 
 def open_outbox(settings: Settings, engine: Engine) -> Relay | None:
@@ -231,7 +231,7 @@ def _rows(table: str, settings: Settings, engine: Engine) -> RowStore:
         return RowsInThread(rows, sleep=engine.clock.sleep)
     from surehook.ledgers.postgres.outbox import PostgresOutbox
 
-    return PostgresOutbox(settings.database_url, table, hinted=engine.peers.outbox_hinted, clock=engine.clock)
+    return PostgresOutbox(settings.ledger_url, table, hinted=engine.peers.outbox_hinted, clock=engine.clock)
 
 
 def open_health(settings: Settings) -> Health | None:
@@ -245,7 +245,7 @@ def open_health(settings: Settings) -> Health | None:
         return RedisHealth(settings.redis_url)
     from surehook.health.ledger import LedgerHealth
 
-    return LedgerHealth(settings.database_url)
+    return LedgerHealth(settings.ledger_url)
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def _revision(settings: Settings, *, to_serve: bool = False) -> str | None:
         with needs("database_url", "PostgreSQL", "asyncpg", "postgres"):
             from surehook.ledgers.postgres.opening import look
 
-        return asyncio.run(look(settings.database_url, to_serve=to_serve))
+        return asyncio.run(look(settings.ledger_url, to_serve=to_serve))
     from surehook.ledgers.sqlite.driver import Driver
     from surehook.ledgers.sqlite.opening import revision
     from surehook.ledgers.sqlite.session import SqliteSession

@@ -98,6 +98,12 @@ def _read_table(text: str) -> str:
     return text
 
 
+def _read_schema(text: str) -> str:
+    if not is_table(text) or "." in text:
+        raise ValueError
+    return text
+
+
 def _read_outbox_url(text: str) -> str:
     scheme, _, rest = text.partition("://")
     if scheme.partition("+")[0] not in (
@@ -199,6 +205,7 @@ DATABASE = SettingKind(
     without_password,
 )
 TABLE = SettingKind("the name of a table, with its schema if it needs one", _read_table)
+SCHEMA = SettingKind("the name of a schema: a to z, 0 to 9 and _", _read_schema)
 OUTBOX = SettingKind(
     "sqlite:///FILE, or postgresql://, mysql:// or mariadb://USER:PASSWORD@HOST:PORT/DATABASE",
     _read_outbox_url,

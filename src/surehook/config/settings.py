@@ -27,6 +27,7 @@ from surehook.config.kinds import (
     PREFIXES,
     PROXY,
     REDIS,
+    SCHEMA,
     TABLE,
     TENANT,
     TENANT_NETWORKS,
@@ -45,6 +46,9 @@ class Settings:
 
     # fmt: off
     database_url: str = setting("sqlite:///surehook.db", DATABASE, "URL", "where the ledger is kept")
+    database_schema: str | None = setting(
+        None, SCHEMA, "name", "schema of the ledger's tables on PostgreSQL; absent: the first that the role has"
+    )
     redis_url: str | None = setting(None, REDIS, "URL", "where processes share what they know of endpoints")
     host: str = setting("127.0.0.1", HOST, "address", "address to listen on")
     port: int = setting(8080, whole(0, 65_535), "port", "port to listen on; 0 lets the system choose")
@@ -134,6 +138,15 @@ class Settings:
     def is_sqlite(self) -> bool:
         """The ledger is a file, which one process serves at a time."""
         return self.database_url.startswith("sqlite:")
+
+    @property
+    def ledger_url(self) -> str:
+        """The URL to connect to, with the schema."""
+        if self.database_schema is None:
+            return self.database_url
+        return (
+            f"{self.database_url}{'&' if '?' in self.database_url else '?'}search_path={self.database_schema}"
+        )
 
     @property
     def database_path(self) -> Path:

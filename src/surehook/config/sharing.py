@@ -18,6 +18,8 @@ def check_sharing(settings: Settings) -> None:
             "a broker brings work to other processes, and SQLite serves one process",
             hint="SUREHOOK_DATABASE_URL=postgresql://USER@HOST/DATABASE, or leave it out",
         )
+    if settings.is_sqlite and settings.database_schema is not None:
+        raise SettingsError("database_schema", "SQLite has no schemas", hint="leave it out")
     for name, alone in (("role", "all"), ("processes", 1), ("redis_url", None)):
         if settings.is_sqlite and getattr(settings, name) != alone:
             raise SettingsError(

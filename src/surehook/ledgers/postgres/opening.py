@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from surehook.core.errors import LedgerUnavailable, SettingsError
+from contextlib import suppress
+
+from surehook.core.errors import LedgerError, LedgerUnavailable, SettingsError
+from surehook.core.outbox_tables import is_table
 from surehook.ledgers.migrations.head import HEAD
 from surehook.ledgers.postgres import probe
 from surehook.ledgers.postgres.brief_locks import in_brief_locks
@@ -22,11 +25,22 @@ async def open_database(session: PostgresSession, other: PostgresSession, *, url
     """Check the server and migrate the schema. Return warnings; raises SettingsError if it cannot serve."""
     await probe.reach(session, url)
     await probe.check_pooler(session, other)
+    if (schema := await missing_schema(session)) is not None:
+        with suppress(LedgerError):  # without the right to, `check_server` says what is missing
+            await session.say(f"create schema if not exists {schema}")
     warnings = await probe.check_server(session)
     await migrate(session)
     await try_to_make_days(session, now=now)
     read_all()
     return warnings
+
+
+async def missing_schema(session: PostgresSession) -> str | None:
+    """The schema that the connection names, alone, and that is not there."""
+    if await session.value("select current_schema()") is not None:
+        return None
+    named: str = await session.value("show search_path")
+    return named if is_table(named) else None
 
 
 async def revision(session: PostgresSession) -> str | None:
@@ -76,6 +90,8 @@ async def look(url: str, *, to_serve: bool = False) -> str | None:
     session = PostgresSession(connect_to(url, "keep"), patience_s=PATIENCE_S["keep"])
     try:
         await probe.reach(session, url)
+        if await missing_schema(session) is not None:
+            return None  # a server makes it
         if to_serve:
             await probe.check_server(session)
         return await revision(session)
