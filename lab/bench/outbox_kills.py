@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from sqlalchemy import Connection, Engine, create_engine, text
@@ -65,11 +65,12 @@ def engine_of(url: str) -> Engine:
 
 def write(url: str, seed: int) -> None:
     """The application: one transaction after another until it is killed, or stopped by SIGTERM."""
-    chance, outbox, engine, tried = random.Random(seed), Outbox(tenant=TENANT), engine_of(url), 0
+    chance, outbox, engine = random.Random(seed), Outbox(tenant=TENANT), engine_of(url)
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
+    sys.stdout.write("begun\n")
+    sys.stdout.flush()
     while not stopped:
-        tried += 1
         with contextlib.suppress(SQLAlchemyError), engine.begin() as tx:
             one(tx, outbox, f"doc_{chance.randrange(SUBJECTS)}", is_kept=chance.random() < 0.8)
 
@@ -87,6 +88,7 @@ class Household:
     def __init__(self, folder: pathlib.Path, url: str, seed: int) -> None:
         self._url, self._seed, self._folder = url, seed, folder
         self.server = Server(Launch(folder=folder))
+        self._chance = random.Random(seed)
         self._log = (folder / "others.log").open("ab")
         self.server.start()
         self.server.wait_ready()
@@ -94,31 +96,34 @@ class Household:
 
     def _app(self) -> subprocess.Popen[bytes]:
         self._seed += 1
-        return self._spawn(
-            [sys.executable, "-m", "lab.bench.outbox_kills", "--write", self._url, str(self._seed)]
-        )
+        command = [sys.executable, "-m", "lab.bench.outbox_kills", "--write", self._url, str(self._seed)]
+        return self._spawn(command, said=subprocess.PIPE)
 
     def _relay(self) -> subprocess.Popen[bytes]:
         surehook = str(pathlib.Path(sys.executable).with_name("surehook"))
         where = ["--server", f"http://127.0.0.1:{self.server.port}", "--api-key", KEY]
         return self._spawn([surehook, "outbox", "run", "--database", self._url, *where])
 
-    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: list[str], said: int | IO[bytes] | None = None) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             env=processes.plain_environment(),
             stdin=subprocess.DEVNULL,
-            stdout=self._log,
+            stdout=self._log if said is None else said,
             stderr=self._log,
         )
 
     def kill(self, whom: str) -> None:
-        """kill -9, and start it again."""
+        """kill -9, and start it again. An application has begun to write by then: on a busy machine none would come to it."""
         if whom == "server":
             self.server.kill()
             self.server.start()
             return
         process: subprocess.Popen[bytes] = getattr(self, whom)
+        if process.stdout is not None:
+            process.stdout.readline()
+            time.sleep(self._chance.uniform(*PAUSE_S))
+            process.stdout.close()
         process.kill()
         process.wait()
         if whom == "app":
@@ -129,11 +134,15 @@ class Household:
     def stop_app(self) -> None:
         self.app.terminate()
         self.app.wait()
+        assert self.app.stdout is not None
+        self.app.stdout.close()
 
     def close(self) -> None:
         for process in (self.app, self.relay):
             process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         self.server.stop()
         self._log.close()
 

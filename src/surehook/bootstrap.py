@@ -217,6 +217,7 @@ def open_outbox(settings: Settings, engine: Engine) -> Relay | None:
     return Relay(
         _rows(settings.outbox_table, settings, engine), OutboxEvents(engine), sleep=engine.clock.sleep,
         monotonic=engine.clock.boot, tell=lambda said: engine.telemetry.fact("outbox.said", detail=said),
+        counts=True,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -59,8 +60,8 @@ def test_a_repeat_is_told_and_another_event_under_its_key_is_refused(twin: Any) 
     with pytest.raises(Refused) as caught:
         twin.do(lambda c: send(c, key="doc_1:signed", subject="doc_2"))
     assert (caught.value.status, caught.value.code) == (409, "idempotency_conflict")
-    own = event_id(1_790_000_000_000, bytes(10))
-    assert twin.do(lambda c: send(c, id=own)).id == own != first.id
+    own = event_id(time.time_ns() // 1_000_000, bytes(10))
+    assert twin.do(lambda c: send(c, id=own, key="k")).id == own != first.id
     with pytest.raises(Refused) as caught:
         twin.do(lambda c: c.send("document.voided", {}, tenant="acme", id=own))
     assert caught.value.code == "event_id_conflict"
@@ -70,6 +71,15 @@ def test_what_no_server_takes_is_refused_with_the_same_code(twin: Any) -> None:
     with pytest.raises(Refused) as caught:
         twin.do(lambda c: c.send("document signed", {}, tenant="acme"))
     assert caught.value.code == "invalid_event_type"
+    with pytest.raises(Refused) as caught:
+        twin.do(lambda c: c.send("a", {}, tenant=""))
+    assert caught.value.code == "unknown_tenant"
+    with pytest.raises(Refused) as caught:
+        twin.do(lambda c: c.send("a", b"{", tenant="t"))
+    assert (caught.value.status, caught.value.code) == (400, "invalid_json")
+    with pytest.raises(Refused) as caught:
+        twin.do(lambda c: c.send("a", {}, tenant="t", id=event_id(1_000_000_000_000, bytes(10))))
+    assert caught.value.code == "event_id_too_old"
     assert twin.client.sent == []
 
 

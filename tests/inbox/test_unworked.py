@@ -128,14 +128,15 @@ def test_one_look_is_under_way_at_a_time(houses):
 
     async def go():
         watch = house.inbox.no_workers
-        watch.arrived(look)
-        await first.wait()
-        watch.arrived(look)  # as another event arrives
-        await asyncio.sleep(0.02)
-        assert not second.is_set()
-        may_end.set()
-        await second.wait()  # what has arrived meanwhile is looked at afterwards
-        await watch.closed()
+        async with asyncio.timeout(20):
+            watch.arrived(look)
+            await first.wait()
+            watch._begin(look)  # as another event has arrived, and it is time to look for it
+            await asyncio.sleep(0)
+            assert not second.is_set()
+            may_end.set()
+            await second.wait()  # what has arrived meanwhile is looked at afterwards
+            await watch.closed()
 
     house.do(go())
 
@@ -183,3 +184,27 @@ def test_a_run_is_the_oldest_from_when_it_was_seen_and_not_from_when_it_was_aske
     seconds = 30
     watch.look(Slow())
     assert "has been due for 100 s" in caplog.text
+
+
+def test_a_look_that_hangs_ends_and_another_one_begins(houses, monkeypatch):
+    house = houses()
+    if house.kind != "async":
+        pytest.skip("a blocking inbox looks in threads, which its executor waits for")
+    monkeypatch.setattr(no_workers, "HANGS_S", 0.01)
+    begun = []
+    again = asyncio.Event()
+
+    async def look():
+        begun.append(True)
+        if len(begun) == 2:
+            again.set()
+        await asyncio.Event().wait()
+
+    async def go():
+        async with asyncio.timeout(20):
+            house.inbox.no_workers.arrived(look)
+            await again.wait()
+        monkeypatch.setattr(no_workers, "ENDS_S", 0.01)
+        await house.inbox.no_workers.closed()
+
+    house.do(go())

@@ -11,6 +11,7 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import inspect
 
+from surehook.ledgers.schema import metadata
 from surehook.outbox import ddl
 from tests.docs.pages import examples
 from tests.outbox.conftest import OutboxDatabase, database_of
@@ -42,3 +43,12 @@ def test_the_revision_of_the_page_makes_and_removes_the_tables(db: OutboxDatabas
 def test_a_dialect_that_there_is_not_is_named() -> None:
     with pytest.raises(ValueError, match="oracle"):
         ddl.statements("oracle")
+
+
+def test_names_of_the_ledger_in_a_shared_file_are_left_alone_when_it_is_said() -> None:
+    assert set(metadata.tables) | {"alembic_version"} == ddl.LEDGER_TABLES
+    include = ddl.include_names(table="shop_outbox", ledger=True)
+    names = ["shop_outbox", "shop_outbox_refused", "event", "document", "document_sequence"]
+    assert [name for name in names if include(name, "table", {})] == ["document", "document_sequence"]
+    assert ddl.include_name("event", "table", {})
+    assert include("event", "column", {})

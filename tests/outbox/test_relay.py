@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from surehook.core.outbox_answers import TAKEN, RowAnswer
 from surehook.outbox import stores as stores_module
 from surehook.outbox.relay import AWAY_FIRST_S, COUNT_S, ROWS, TOLD_MOST, FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
-from surehook.ports.outbox import NotPublished
+from surehook.ports.outbox import NotPublished, RowsAway
 from tests.outbox.conftest import DRIVERS, OutboxDatabase, database_of
 
 DATABASES = ["sqlite", pytest.param("postgresql"), pytest.param("mariadb", marks=pytest.mark.slow)]
@@ -100,11 +101,12 @@ class Clock:
 
 
 class Desk:
-    def __init__(self, store: RowsInDatabase) -> None:
+    def __init__(self, store: RowsInDatabase, *, counts: bool = False) -> None:
         self.server, self.clock, self.told = Server(), Clock(), list[str]()
         self.relay = Relay(
             RowsInThread(store, sleep=self.clock.sleep), self.server.post,
             sleep=self.clock.sleep, monotonic=lambda: self.clock.now, tell=self.told.append,
+            counts=counts,
         )  # fmt: skip
 
     async def run(self) -> None:
@@ -114,6 +116,17 @@ class Desk:
 @pytest.fixture
 def desk(stores: Callable[[], RowsInDatabase]) -> Desk:
     return Desk(stores())
+
+
+@asynccontextmanager
+async def running(relay: Relay) -> AsyncIterator[None]:
+    """A relay that runs meanwhile; what hangs fails."""
+    task = asyncio.ensure_future(relay.run())
+    async with asyncio.timeout(20):
+        yield
+        task.cancel()
+        await asyncio.wait([task])
+    assert task.cancelled()
 
 
 def waiting(db: OutboxDatabase) -> int:
@@ -262,26 +275,81 @@ async def test_a_flush_beside_another_reader_ends_when_nothing_waits(
     reader.release()
 
 
-async def test_the_figures_of_a_relay(db: OutboxDatabase, desk: Desk) -> None:
+async def test_the_figures_of_a_relay(db: OutboxDatabase, stores: Callable[[], RowsInDatabase]) -> None:
+    desk = Desk(stores(), counts=True)
+    figures = lambda: desk.relay.figures(2_005)  # noqa: E731
     desk.server.refusals = {1: RowAnswer(422, "bad", "bad")}
     insert(db, ("acme", "0"), ("acme", "1"))
     desk.server.troubles = [NotPublished("the server is away")]
-    running = asyncio.ensure_future(desk.relay.run())
-    await desk.clock.has_slept(1)
-    assert desk.relay.figures(2_005) == OutboxFigures(0, 0, waiting=2, aside=0, lag_s=2.0, is_troubled=True)
-    await desk.clock.has_slept(1)  # published, and nothing is left
-    desk.clock.now += COUNT_S
-    await desk.clock.has_slept(1)
-    running.cancel()
-    await asyncio.wait([running])
-    assert desk.relay.figures(2_005) == OutboxFigures(1, 1, waiting=0, aside=1, lag_s=0.0, is_troubled=False)
+    async with running(desk.relay):
+        await desk.clock.has_slept(1)
+        assert figures() == OutboxFigures(0, 0, waiting=2, aside=0, lag_s=2.0, is_troubled=True)
+        await desk.clock.has_slept(1)  # published, and nothing is left; counted as before
+        assert figures() == OutboxFigures(1, 1, waiting=2, aside=0, lag_s=0.0, is_troubled=False)
+        desk.clock.now += COUNT_S
+        await desk.clock.has_slept(1)
+        assert figures() == OutboxFigures(1, 1, waiting=0, aside=1, lag_s=0.0, is_troubled=False)
+
+
+class Uncountable(RowsInDatabase):
+    """More rows than can be counted in time."""
+
+    counts = 0
+
+    def count(self) -> OutboxCount:
+        Uncountable.counts += 1
+        raise RowsAway("canceling statement due to statement timeout")
+
+
+async def test_rows_that_cannot_be_counted_are_published(db: OutboxDatabase) -> None:
+    engine = create_engine(db.url.replace(f"{db.name}://", f"{DRIVERS[db.name]}://"))
+    desk = Desk(Uncountable(engine), counts=True)
+    insert(db, ("acme", "0"))
+    Uncountable.counts = 0
+    await desk.run()
+    assert (waiting(db), Uncountable.counts) == (0, 1)
+    assert desk.told == ["rows cannot be counted: canceling statement due to statement timeout"]
+
+
+async def test_who_waits_while_another_reads_is_as_late_as_the_oldest_row_that_was_counted(
+    db: OutboxDatabase, stores: Callable[[], RowsInDatabase]
+) -> None:
+    insert(db, ("acme", "0"))
+    reader, desk = stores(), Desk(stores(), counts=True)
+    assert reader.take(10, 1000, ())
+    async with running(desk.relay):
+        await desk.clock.has_slept(1)
+        assert desk.relay.figures(2_005).lag_s == 2.0
+    reader.release()
+
+
+@pytest.mark.parametrize("written", ["'yesterday'", "1e400", "-5", str(2**62)])
+async def test_a_time_that_is_none_breaks_nothing(tmp_path: Path, written: str) -> None:
+    for db in database_of("sqlite", tmp_path):
+        insert(db, ("acme", "0"))
+        db.ask(f"UPDATE surehook_outbox SET created_at = {written}")
+        store = RowsInDatabase(create_engine(db.url))
+        assert store.count() == OutboxCount(1, 0, None)
+        assert [row.created_at for row in store.waiting(1)] == [None]
+        desk = Desk(store)
+        await desk.run()
+        assert desk.relay.published == 1
+
+
+async def test_a_closed_store_says_so(stores: Callable[[], RowsInDatabase]) -> None:
+    store = RowsInThread(stores())
+    await store.close()
+    await store.close()
+    with pytest.raises(RowsAway, match="closed"):
+        await store.count()
 
 
 async def test_a_database_that_does_not_answer_holds_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = threading.Event()
+    taking, answers = threading.Event(), threading.Event()
 
     class Frozen:
         def take(self, limit: int, size: int, resting: object) -> None:
+            taking.set()
             answers.wait()
 
         def count(self) -> OutboxCount:
@@ -297,11 +365,8 @@ async def test_a_database_that_does_not_answer_holds_no_stop(monkeypatch: pytest
         RowsInThread(frozen, sleep=clock.sleep), Server().post,
         sleep=clock.sleep, monotonic=lambda: clock.now, tell=print,
     )  # fmt: skip
-    running = asyncio.ensure_future(relay.run())
-    await asyncio.sleep(0.01)
-    running.cancel()
-    await asyncio.wait([running])
-    assert running.cancelled()
+    async with running(relay):
+        await asyncio.get_running_loop().run_in_executor(None, taking.wait)
     answers.set()
 
 

@@ -15,6 +15,13 @@ export class Refused extends Error {
   }
 }
 
+/** The problem of an answer; an answer of another program, such as a proxy's page, has none. */
+function refusal(status: number, error: unknown): Refused {
+  if (typeof error === "object" && error !== null && "code" in error) return new Refused(error as Problem);
+  const detail = "an answer that no surehook server gives";
+  return new Refused({ type: "about:blank", title: detail, status, code: "not_surehook", detail, field: null, hint: null });
+}
+
 export interface Options {
   url: string;
   key: string;
@@ -39,20 +46,24 @@ export class Surehook {
   async send(event: NewEvent, idempotencyKey: string = crypto.randomUUID()): Promise<Accepted> {
     const until = Date.now() + this.#patienceMs;
     for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 2_000)) {
-      let asked = 0;
+      let askedMs = 0;
+      let failure: unknown;
       try {
         const { data, error, response } = await this.api.POST("/v1/events", {
           params: { header: { "Idempotency-Key": idempotencyKey } },
           body: event,
         });
         if (data !== undefined) return data;
-        const isPassing = [408, 429].includes(response.status) || response.status >= 500;
-        asked = Number(response.headers.get("retry-after") ?? 0) * 1_000;
-        if (!isPassing || Date.now() + asked > until) throw new Refused(error);
+        failure = refusal(response.status, error);
+        if (response.status < 500 && ![408, 429].includes(response.status)) throw failure;
+        askedMs = 1_000 * (Number.parseInt(response.headers.get("retry-after") ?? "", 10) || 0);
       } catch (error) {
-        if (error instanceof Refused || Date.now() + waitMs > until) throw error;
+        if (error instanceof Refused) throw error;
+        failure = error; // no answer: the key makes a repeat safe
       }
-      await new Promise((resolve) => setTimeout(resolve, Math.max(asked, waitMs * (0.5 + Math.random() / 2))));
+      const pauseMs = Math.max(askedMs, waitMs * (0.5 + Math.random() / 2));
+      if (Date.now() + pauseMs > until) throw failure;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
 
@@ -60,10 +71,10 @@ export class Surehook {
   async *deliveries(event: string): AsyncGenerator<Schemas["Delivery"]> {
     let cursor: string | undefined;
     do {
-      const { data, error } = await this.api.GET("/v1/events/{id}/deliveries", {
+      const { data, error, response } = await this.api.GET("/v1/events/{id}/deliveries", {
         params: { path: { id: event }, query: { limit: 200, cursor } },
       });
-      if (data === undefined) throw new Refused(error);
+      if (data === undefined) throw refusal(response.status, error);
       yield* data.data;
       cursor = data.next ?? undefined;
     } while (cursor !== undefined);

@@ -61,7 +61,7 @@ def endpoint(
         method=seen.method,
         authentication=_authentication(seen.authentication),
         tls=None if seen.tls is None else answers.TlsShownOut(seen.tls.ca, seen.tls.client_certificate),
-        receipts=seen.receipts,
+        receipts=None if seen.receipts is None else answers.WantedOut(seen.receipts.finalize_within_s),
         breaker=breaker,
         key_id=None if made is None else ids.text(ids.SECRET, made.id),
     )

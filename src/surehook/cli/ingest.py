@@ -85,9 +85,8 @@ async def _ingest(settings: Settings, place: QueueAddress, rules: IngestRules) -
     async with AsyncClient(settings.server_url, settings.api_key, patience_s=0, connections=4) as client:
 
         async def post(items: list[bytes]) -> list[Sent | Refused]:
-            return sent_each(
-                await client.call("POST", "/v1/events/batch", json=[Raw(each) for each in items])
-            )
+            answers = await client.call("POST", "/v1/events/batch", json=[Raw(each) for each in items])
+            return sent_each(answers, len(items))
 
         intake = Intake(
             post,

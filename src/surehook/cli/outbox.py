@@ -157,7 +157,7 @@ def _shape(row: OutboxRow) -> ApiObject:
 
     return {
         "id": row.id, "type": row.type, "tenant": row.tenant, "subject": row.subject, "sequence": row.sequence,
-        "created_at": instants.render(row.created_at),
+        "created_at": instants.render_optional(row.created_at),
     }  # fmt: skip
 
 
@@ -221,7 +221,13 @@ def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = Non
     try:
         asyncio.run(
             publish(
-                rows, settings.server_url, settings.api_key, until_empty=until_empty, tell=note, begun=begun
+                rows,
+                settings.server_url,
+                settings.api_key,
+                until_empty=until_empty,
+                tell=note,
+                begun=begun,
+                counts=metrics is not None,
             )
         )
     except FlushGivenUp as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from typing import Any, Unpack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Self, Unpack
 
 from surehook.client.base import BaseClient
 from surehook.client.calls import Sent, ServerUrl
@@ -49,27 +49,53 @@ class AsyncClient(BaseClient):
     """A publisher's line to one server, for programs on an event loop. Arguments as for `Client`;
     `connections` bounds how many requests are under way at once, the others wait their turn."""
 
-    tenants = Noun(TenantCalls[Awaitable[TenantOut], AsyncIterator[TenantOut], Awaitable[None]])
-    event_types = Noun(EventTypeCalls[Awaitable[EventTypeOut], AsyncIterator[EventTypeOut]])
-    endpoints = Noun(
-        EndpointCalls[
-            Awaitable[EndpointOut],
-            AsyncIterator[EndpointOut],
-            Awaitable[None],
-            Awaitable[AttemptOut],
-            AsyncIterator[SecretOut],
+    tenants = Noun(
+        TenantCalls[
+            Coroutine[object, object, TenantOut],
+            AsyncGenerator[TenantOut, None],
+            Coroutine[object, object, None],
         ]
     )
-    events = Noun(EventCalls[Awaitable[EventOut], AsyncIterator[EventOut], AsyncIterator[DeliveryOut]])
-    deliveries = Noun(
-        DeliveryCalls[Awaitable[DeliveryOut], AsyncIterator[DeliveryOut], AsyncIterator[AttemptOut]]
+    event_types = Noun(
+        EventTypeCalls[Coroutine[object, object, EventTypeOut], AsyncGenerator[EventTypeOut, None]]
     )
-    dead_letters = Noun(DeadLetterCalls[Awaitable[DeliveryOut], AsyncIterator[DeliveryOut]])
-    replays = Noun(ReplayCalls[Awaitable[ReplayOut]])
-    policies = Noun(PolicyCalls[Awaitable[JsonObject], AsyncIterator[JsonObject], Awaitable[PreviewOut]])
-    breakers = Noun(BreakerCalls[Awaitable[BreakerOut], AsyncIterator[BreakerOut]])
-    lanes = Noun(LaneCalls[AsyncIterator[LaneOut]])
-    notices = Noun(NoticeCalls[AsyncIterator[NoticeOut]])
+    endpoints = Noun(
+        EndpointCalls[
+            Coroutine[object, object, EndpointOut],
+            AsyncGenerator[EndpointOut, None],
+            Coroutine[object, object, None],
+            Coroutine[object, object, AttemptOut],
+            AsyncGenerator[SecretOut, None],
+        ]
+    )
+    events = Noun(
+        EventCalls[
+            Coroutine[object, object, EventOut],
+            AsyncGenerator[EventOut, None],
+            AsyncGenerator[DeliveryOut, None],
+        ]
+    )
+    deliveries = Noun(
+        DeliveryCalls[
+            Coroutine[object, object, DeliveryOut],
+            AsyncGenerator[DeliveryOut, None],
+            AsyncGenerator[AttemptOut, None],
+        ]
+    )
+    dead_letters = Noun(
+        DeadLetterCalls[Coroutine[object, object, DeliveryOut], AsyncGenerator[DeliveryOut, None]]
+    )
+    replays = Noun(ReplayCalls[Coroutine[object, object, ReplayOut]])
+    policies = Noun(
+        PolicyCalls[
+            Coroutine[object, object, JsonObject],
+            AsyncGenerator[JsonObject, None],
+            Coroutine[object, object, PreviewOut],
+        ]
+    )
+    breakers = Noun(BreakerCalls[Coroutine[object, object, BreakerOut], AsyncGenerator[BreakerOut, None]])
+    lanes = Noun(LaneCalls[AsyncGenerator[LaneOut, None]])
+    notices = Noun(NoticeCalls[AsyncGenerator[NoticeOut, None]])
 
     def __init__(
         self,
@@ -120,7 +146,7 @@ class AsyncClient(BaseClient):
 
     async def pages(
         self, path: str, query: Mapping[str, object] | None = None, *, type: object = Any
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Every entry of a list as `type`, newest first, fetched a page at a time."""
         given = dict(query or {})
         while True:
@@ -135,7 +161,7 @@ class AsyncClient(BaseClient):
         """Close idle connections. The client may be used again."""
         self._connections.close()
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

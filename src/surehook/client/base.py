@@ -53,13 +53,15 @@ class BaseClient:
     ) -> Script[Sent]:
         given = {"tenant": tenant, "type": type, **fields}
         call = calls.send(given, data, key=key, now_ms=self._now_ms(), chance=self._chance(10))
-        return calls.sent((yield from self._exchange(call)))
+        sent = yield from self._exchange(call, Sent)
+        assert isinstance(sent, Sent)
+        return sent
 
     def _send_batch(self, events: Iterable[Mapping[str, object]]) -> Script[list[Sent | Refused]]:
         answers: list[Sent | Refused] = []
         chances = iter(lambda: self._chance(10), b"")
         for call in calls.batches(events, now_ms=self._now_ms(), chances=chances):
-            answers += calls.sent_each((yield from self._exchange(call)))
+            answers += calls.sent_each((yield from self._exchange(call)), call.events)
         return answers
 
     def _answer(

@@ -29,13 +29,14 @@ class Sent(Struct, frozen=True):
 
 
 class ApiCall(Struct, frozen=True):
-    """One request. `repeatable`: doing it twice is the same as doing it once."""
+    """One request. `repeatable`: doing it twice is the same as doing it once; `events` of a batch."""
 
     method: str
     path: str
     body: bytes = b""
     headers: dict[str, str] = {}
     repeatable: bool = False
+    events: int = 0
 
 
 class ServerUrl(Struct, frozen=True):
@@ -140,10 +141,11 @@ def segment(value: str) -> str:
 
 
 def read(answer: HttpAnswer, type: object = Any) -> Any:
-    """The value of an answer (None for an empty one) as `type`. Raises Refused for 4xx and 5xx."""
+    """The value of an answer as `type`; None where that says nothing (None), or anything (Any) and nothing came. Raises Refused
+    for 4xx and 5xx, and for what is no answer of ours."""
     if not 200 <= answer.status < 300:
         raise refusal(answer.status, answer.body)
-    if not answer.body:
+    if type is None or (type is Any and not answer.body):
         return None
     try:
         return msgspec.json.decode(answer.body, type=type)
@@ -176,16 +178,20 @@ def problem_error(status: int, problem: Mapping[str, Any]) -> Refused:
     )
 
 
-def sent(value: Any) -> Sent:
-    return Sent(str(value["id"]), int(value["deliveries"]))
-
-
-def sent_each(values: Any) -> list[Sent | Refused]:
-    """The answers of a batch in order: sent, or the problem of that one event."""
-    return [
-        sent(value) if "deliveries" in value else problem_error(int(value.get("status", 422)), value)
-        for value in values
-    ]
+def sent_each(values: object, count: int) -> list[Sent | Refused]:
+    """The answers of a batch of `count` events in order: sent, or the problem of that one event. Raises Refused where they are
+    no such answers: an event without one would be lost unseen."""
+    if not isinstance(values, list) or len(values) != count:
+        raise _foreign(202)
+    try:
+        return [
+            msgspec.convert(value, Sent)
+            if "deliveries" in value
+            else problem_error(int(value.get("status", 422)), value)
+            for value in values
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _foreign(202) from None
 
 
 def wait_before_repeat(
@@ -215,7 +221,8 @@ def retry_after_s(answer: HttpAnswer) -> float | None:
 
 
 def _batch(lines: list[bytes]) -> ApiCall:
-    return ApiCall("POST", "/v1/events/batch", b"[" + b",".join(lines) + b"]", repeatable=True)
+    body = b"[" + b",".join(lines) + b"]"
+    return ApiCall("POST", "/v1/events/batch", body, repeatable=True, events=len(lines))
 
 
 def _foreign(status: int) -> Refused:

@@ -10,7 +10,7 @@ it: `Refused` comes with the same codes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,10 +24,12 @@ from surehook.client.sync import Client
 from surehook.core import idempotency, ids
 from surehook.core.envelope import digest_of
 from surehook.core.errors import Problem
-from surehook.core.instants import render_optional
+from surehook.core.instants import DAY_MS, render_optional
+from surehook.core.limits import TENANT_CHARS
 from surehook.core.published import EventIn, decode_event, decode_item, split_batch
 
 URL = "http://recording.invalid"
+RETENTION_MS = 30 * DAY_MS  # of a server with nothing set
 
 
 class RecordedEvent(Struct, frozen=True):
@@ -54,7 +56,8 @@ class Recording:
     `answers` are those of other calls, by `"METHOD /path"`; what is not there is refused with `not_recorded`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
         self.events: list[RecordedEvent] = []
         self.answers: dict[str, object] = {}
         self._failures: list[ClientError] = []
@@ -75,7 +78,7 @@ class Recording:
             if (call.method, path) == ("POST", "/v1/events/batch"):
                 return _answer(202, [self._take_item(item) for item in split_batch(call.body)])
         except Problem as problem:
-            return _answer(problem.status, _problem(problem))
+            return _answer(400 if problem.code == "invalid_json" else problem.status, _problem(problem))
         asked = f"{call.method} {path}"
         if asked not in self.answers:
             hint = f"give the answer first: client.answers[{asked!r}] = …"
@@ -90,20 +93,24 @@ class Recording:
             return _problem(problem)
 
     def _take(self, event: EventIn, key: str | None) -> Mapping[str, object]:
-        """Record an event, once. Raises Problem where its id or its key was used for another one."""
-        digest = digest_of(event)
-        given = None if event.id is None else ids.text(ids.EVENT, event.id)
-        name = f"{event.tenant} {key}" if key is not None else given
-        known, id = self._known.get(name, (None, "")) if name is not None else (None, "")
-        judgement = idempotency.judge(known, digest)
-        if judgement == "conflict":
-            raise idempotency.id_conflict() if key is None else idempotency.conflict(key)
-        if judgement == "new":
-            number = len(self.events) + 1
-            id = given or ids.text(ids.EVENT, ids.uuid7(number, number.to_bytes(10, "big")))
-            self.events.append(_recorded(event, id, key))
-            if name is not None:
-                self._known[name] = (digest, id)
+        """Record an event, once. Raises Problem where a server would, as far as it needs no endpoints and schemas for that."""
+        digest, given = digest_of(event), None if event.id is None else ids.text(ids.EVENT, event.id)
+        if not 1 <= len(event.tenant) <= TENANT_CHARS:
+            raise Problem("unknown_tenant", "there is no such tenant", field="tenant")
+        if event.id is not None:
+            idempotency.check_event_id(event.id, now_ms=self._now_ms(), retention_ms=RETENTION_MS)
+        names = [name for name in (given, key and f"{event.tenant} {key}") if name is not None]
+        for name in names:
+            known, id = self._known.get(name, (None, ""))
+            judgement = idempotency.judge(known, digest)
+            if judgement == "conflict":
+                raise idempotency.conflict(key) if name != given and key else idempotency.id_conflict()
+            if judgement == "repeat":
+                return {"id": id, "deliveries": 0}
+        number = len(self.events) + 1
+        id = given or ids.text(ids.EVENT, ids.uuid7(self._now_ms(), number.to_bytes(10, "big")))
+        self.events.append(_recorded(event, id, key))
+        self._known |= dict.fromkeys([*names, id], (digest, id))
         return {"id": id, "deliveries": 0}
 
 
@@ -132,7 +139,7 @@ class RecordingClient(Client):
 
     def __init__(self) -> None:
         super().__init__(URL, patience_s=0)
-        self._connections = self._recording = _BlockingRecording()
+        self._connections = self._recording = _BlockingRecording(self._now_ms)
         self.sent, self.answers = self._recording.events, self._recording.answers
 
     def fail(self, error: ClientError, times: int = 1) -> None:
@@ -145,7 +152,7 @@ class RecordingAsyncClient(AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(URL, patience_s=0)
-        self._connections = self._recording = _AwaitedRecording()
+        self._connections = self._recording = _AwaitedRecording(self._now_ms)
         self.sent, self.answers = self._recording.events, self._recording.answers
 
     def fail(self, error: ClientError, times: int = 1) -> None:

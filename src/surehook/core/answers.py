@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from surehook.core.json_value import JsonObject
 from surehook.core.model import AttemptKind, EndpointStatus, Method, OutcomeName, Reason, State
-from surehook.core.receipt import Stage, Wanted
+from surehook.core.receipt import Stage
 
 T = TypeVar("T")
 
@@ -96,6 +96,12 @@ class TlsShownOut(Struct, frozen=True):
     client_key: None = None
 
 
+class WantedOut(Struct, frozen=True):
+    """Receipts as an endpoint wants them."""
+
+    finalize_within_s: int | None
+
+
 class SecretOut(Struct, frozen=True):
     """A secret that signs now, which is not shown. `signs_until` is null where no rotation has put it on its way out;
     `key_id` is what `webhook-key-id` calls it."""
@@ -131,7 +137,7 @@ class EndpointOut(Struct, frozen=True):
     method: MethodWord
     authentication: AuthenticationShown | None
     tls: TlsShownOut | None
-    receipts: Wanted | None
+    receipts: WantedOut | None
     breaker: HeldOut | None
     key_id: str | None
 

@@ -22,6 +22,8 @@ COLUMNS = (
 # Columns that a reader needs of a row.
 READ = ("position", "id", "tenant", "type", "payload", "subject", "sequence", "fields", "created_at")
 
+LAST_MS = 253_402_300_799_999  # the end of year 9999, the last that RFC 3339 can write
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -32,7 +34,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
     id          the event's, as text: a second publication of the row is a repeat
     payload     the event's `data`, JSON; None: the row is larger than any event
     fields      JSON object with other fields of the event; None: it has none
-    created_at  Unix milliseconds of the application's clock
+    created_at  Unix milliseconds of the application's clock; None: something else stands there
     """
 
     position: int
@@ -43,7 +45,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
     subject: str | None
     sequence: int | None
     fields: str | None
-    created_at: int
+    created_at: int | None
 
 
 class OutboxCount(Struct, frozen=True):
@@ -55,7 +57,17 @@ class OutboxCount(Struct, frozen=True):
 
     def lag_s(self, now_ms: int) -> float:
         """Seconds for which the oldest row has waited; 0 where none waits."""
-        return 0.0 if self.oldest_at is None else max(0, now_ms - self.oldest_at) / 1000
+        return waited_s(self.oldest_at, now_ms)
+
+
+def waited_s(since_ms: int | None, now_ms: int) -> float:
+    """Seconds since then; 0 where nothing waits."""
+    return 0.0 if since_ms is None else max(0, now_ms - since_ms) / 1000
+
+
+def written_at(value: object) -> int | None:
+    """The time of a row, Unix milliseconds; None for what is none: a column of SQLite takes anything."""
+    return value if isinstance(value, int) and 0 <= value <= LAST_MS else None
 
 
 class OutboxFigures(Struct, frozen=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from surehook.inbox.log_limits import OncePer
 from surehook.inbox.safe_log import log
@@ -23,6 +24,7 @@ STAYS_S = 30.0  # the oldest, as seen from here
 WAITS_S = 60.0
 TELL_S = 60.0
 ENDS_S = 5.0  # a look is one row by its index: one that takes longer hangs
+HANGS_S = 30.0  # and no other look would begin beside it
 
 
 class NoWorkersWatch:
@@ -88,8 +90,11 @@ class NoWorkersWatch:
         return looking is not None and not looking.done() and looking.get_loop() is asyncio.get_running_loop()
 
     async def _look(self, look: Callable[[], Awaitable[bool]]) -> None:
-        if await look():
-            self.arrived(look)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HANGS_S):
+                if not await look():
+                    return
+        self.arrived(look)
 
     def close(self) -> None:
         """Stop looking."""

@@ -15,11 +15,20 @@ and in `env.py`, so that autogenerate leaves them alone, `context.configure(…,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from surehook.core.outbox_tables import DIALECTS, TABLE, Dialect, create, drop
 
-__all__ = ["downgrade", "include_name", "statements", "upgrade"]
+__all__ = ["downgrade", "include_name", "include_names", "statements", "upgrade"]
+
+
+IncludeName: TypeAlias = Callable[[str | None, str, Mapping[str, object]], bool]
+LEDGER_TABLES = frozenset({
+    "alembic_version", "api_key", "attempt", "beat", "block_bits", "block_group", "block_mark", "breaker_closed",
+    "configuration", "configuration_change", "dead_letter", "dead_letter_count", "delivery", "dismissed", "endpoint",
+    "event", "event_type", "handoff", "health", "idempotency", "node", "notice", "receipt", "replay", "replayed",
+    "secret", "tenant",
+})  # fmt: skip
 
 
 class DialectOfConnection(Protocol):
@@ -63,6 +72,16 @@ def downgrade(connection: MigratedConnection, table: str = TABLE) -> None:
         connection.exec_driver_sql(statement)
 
 
-def include_name(name: str | None, type_: str, parent_names: Mapping[str, object]) -> bool:
-    """For Alembic's `context.configure(include_name=…)`: True if a name of the database is the application's to compare."""
-    return not (type_ == "table" and name in (TABLE, f"{TABLE}_refused", f"{TABLE}_sequence"))
+def include_names(*, table: str = TABLE, ledger: bool = False) -> IncludeName:
+    """For Alembic's `context.configure(include_name=…)`: a function that is True for the application's own names. `ledger`: that
+    of a server is in the same SQLite file, and its tables are not the application's either."""
+    name = table.rpartition(".")[2]
+    others = {name, f"{name}_refused", f"{name}_sequence"} | (LEDGER_TABLES if ledger else set())
+
+    def include(name: str | None, type_: str, parent_names: Mapping[str, object]) -> bool:
+        return not (type_ == "table" and name in others)
+
+    return include
+
+
+include_name = include_names()

@@ -13,7 +13,6 @@ from surehook.ports.outbox import NotPublished
 
 # Of a request as a whole: anything else is about the address, the key or the server.
 ABOUT_ROWS = (400, 413, 422)
-STRANGER = "an answer that no surehook server gives; check the address"
 
 
 class OverHttp:
@@ -25,16 +24,12 @@ class OverHttp:
     async def __call__(self, rows: list[OutboxRow]) -> list[RowAnswer]:
         items = [Raw(item_of(row)) for row in rows]
         try:
-            answers = sent_each(await self._client.call("POST", "/v1/events/batch", json=items))
+            answers = sent_each(await self._client.call("POST", "/v1/events/batch", json=items), len(items))
         except Unreachable as error:
             raise NotPublished(str(error)) from error
         except Refused as error:
             is_about_rows = error.status in ABOUT_ROWS and error.code != "not_surehook"
             raise NotPublished(str(error), _answer(error) if is_about_rows else None) from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # JSON of some other kind
-            raise NotPublished(STRANGER) from error
-        if len(answers) != len(rows):
-            raise NotPublished(STRANGER)
         return [TAKEN if isinstance(each, Sent) else _answer(each) for each in answers]
 
 

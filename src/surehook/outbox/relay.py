@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 
 from surehook.core import limits
 from surehook.core.errors import Problem, SurehookError
-from surehook.core.outbox import OutboxCount, OutboxFigures, OutboxRow, event_of
+from surehook.core.outbox import OutboxCount, OutboxFigures, OutboxRow, event_of, waited_s
 from surehook.core.outbox_answers import RefusedRow, TenantRest, refused_row, settlement
 from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
 
@@ -36,7 +36,7 @@ class FlushGivenUp(SurehookError):
 
 
 class Relay:
-    """`tell` gets a sentence for the operator."""
+    """`tell` gets a sentence for the operator. With `counts` what waits is counted again and again, for `figures`."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Relay:
         sleep: Callable[[float], Awaitable[object]],
         monotonic: Callable[[], float],
         tell: Callable[[str], None],
+        counts: bool = False,
     ) -> None:
         self._store = store
         self._publish = publish
@@ -58,19 +59,21 @@ class Relay:
         self._trouble: str | None = None
         self._is_database_away = False
         self._idle_s, self._away_s = IDLE_FIRST_S, AWAY_FIRST_S
+        self._counts = counts
         self._count = OutboxCount(0, 0, None)
         self._count_at = 0.0  # when the next one is due
+        self._waits_since: int | None = None  # Unix milliseconds
         self.published = 0
         self.refused = 0
 
     def figures(self, now_ms: int) -> OutboxFigures:
-        """Counts since the start, and what waits as of the last count."""
+        """Counts since the start, what waits as of the last count, and how long the rows that are next have waited."""
         return OutboxFigures(
             published=self.published,
             refused=self.refused,
             waiting=self._count.waiting,
             aside=self._count.refused,
-            lag_s=self._count.lag_s(now_ms),
+            lag_s=waited_s(self._waits_since, now_ms),
             is_troubled=self._trouble is not None,
         )
 
@@ -108,9 +111,11 @@ class Relay:
             if len(self._resting) > RESTING_MOST:
                 await self._sleep(IDLE_MOST_S)
                 return False
-            if now >= self._count_at:
-                self._count, self._count_at = await self._store.count(), now + COUNT_S
+            if self._counts and now >= self._count_at:
+                self._count_at = now + COUNT_S
+                await self._count_rows()
             rows = await self._store.take(self._limit, SIZE, tuple(self._resting))
+            self._waits_since = self._oldest(rows)
             if self._is_database_away:
                 self._back()
             if rows:
@@ -123,12 +128,25 @@ class Relay:
                 await self._store.release()
                 await self._sleep(IDLE_MOST_S)
             else:
-                self._count = OutboxCount(0, self._count.refused, None)
                 return True
         except RowsAway as error:
             self._is_database_away = True
             await self._away(f"the database cannot be asked: {error}")
         return False
+
+    async def _count_rows(self) -> None:
+        """Count for the metrics. Rows that are too many to be counted in time are published all the same."""
+        try:
+            self._count = await self._store.count()
+        except RowsAway as error:
+            if not self._is_database_away:
+                self._tell(f"rows cannot be counted: {error}")
+
+    def _oldest(self, rows: list[OutboxRow] | None) -> int | None:
+        """When the oldest row that waits was written. Those of another reader and of resting tenants were counted."""
+        counted = self._count.oldest_at if rows is None or self._resting else None
+        taken = rows[0].created_at if rows else None
+        return min((at for at in (taken, counted) if at is not None), default=None)
 
     async def _take_over(self, rows: list[OutboxRow]) -> None:
         good: list[OutboxRow] = []
@@ -153,6 +171,7 @@ class Relay:
             answers = [error.answer]
         settled = settlement(good, answers)
         await self._store.settle(settled.published, [*faults, *settled.refused])
+        self._waits_since = None
         self._back()
         self.published += len(settled.published)
         self._limit = min(ROWS, self._limit * 2)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable
 
 from surehook.client.aio import AsyncClient
 from surehook.outbox.over_http import OverHttp
-from surehook.outbox.relay import Relay
+from surehook.outbox.relay import FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
 
 PATIENCE_S = 30.0  # of a flush, in which nothing can be published
@@ -22,22 +23,27 @@ async def publish(
     until_empty: bool,
     tell: Callable[[str], None],
     begun: Callable[[Relay], None] = lambda relay: None,
+    counts: bool = False,
 ) -> None:
     """Publish rows to the server at `url`, until SIGTERM or Ctrl-C, or until nothing waits. `tell` gets sentences for the
-    operator, `begun` the relay before its first row. Raises FlushGivenUp."""
+    operator, `begun` the relay before its first row; `counts` as the relay has it. Raises FlushGivenUp."""
     loop = asyncio.get_running_loop()
     async with AsyncClient(url, key, patience_s=0) as client:
         store = RowsInThread(rows)
-        relay = Relay(store, OverHttp(client), sleep=asyncio.sleep, monotonic=loop.time, tell=tell)
+        relay = Relay(
+            store, OverHttp(client), sleep=asyncio.sleep, monotonic=loop.time, tell=tell, counts=counts
+        )
         begun(relay)
         work = asyncio.ensure_future(relay.flush(patience_s=PATIENCE_S) if until_empty else relay.run())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, work.cancel)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, work.cancel)
         if not until_empty:
             tell(f"publishing to {url}, until SIGTERM or Ctrl-C")
         try:
             await work
         except asyncio.CancelledError:
-            pass
+            if until_empty:
+                raise FlushGivenUp("it was told to stop") from None
         finally:
             tell(f"{relay.published:,} published, {relay.refused:,} put aside")

@@ -19,10 +19,11 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
+from msgspec.structs import replace
 from sqlalchemy import URL, Connection, Engine, bindparam, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from surehook.core.outbox import COLUMNS, READ, OutboxCount, OutboxRow
+from surehook.core.outbox import COLUMNS, READ, OutboxCount, OutboxRow, written_at
 from surehook.core.outbox_answers import RefusedRow
 from surehook.core.outbox_tables import READS, TABLE, Dialect, check_table, counting, create, next_rows
 from surehook.ports.outbox import RowsAway
@@ -73,7 +74,7 @@ class RowsInDatabase:
         if resting:
             statement = statement.bindparams(bindparam("resting", expanding=True))
             given["resting"] = list(resting)
-        rows = [OutboxRow(*row) for row in self._connected().execute(statement, given)]
+        rows = [_sound(OutboxRow(*row)) for row in self._connected().execute(statement, given)]
         if self.dialect != "postgresql":
             self._connected().rollback()
         return rows
@@ -92,7 +93,7 @@ class RowsInDatabase:
     def _has_file(self) -> bool:
         if self._lock is None:
             database = self._engine.url.database
-            if not database or database == ":memory:":
+            if not database or database == ":memory:" or "mode=memory" in database:
                 return True
             self._lock = os.open(
                 f"{Path(database).resolve()}-outbox", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
@@ -131,7 +132,8 @@ class RowsInDatabase:
         def ask() -> OutboxCount:
             found = self._connected().execute(text(counting(self._table))).one()
             self._connected().rollback()
-            return OutboxCount(*found)
+            counted = OutboxCount(*found)
+            return replace(counted, oldest_at=written_at(counted.oldest_at))
 
         return self._asked(ask)
 
@@ -164,7 +166,7 @@ class RowsInDatabase:
         def ask() -> list[tuple[OutboxRow, str, str, int]]:
             found = self._connected().execute(statement, {"most": limit}).all()
             self._connected().rollback()
-            return [(OutboxRow(*row[:-3]), row[-3], row[-2], row[-1]) for row in found]
+            return [(_sound(OutboxRow(*row[:-3])), row[-3], row[-2], row[-1]) for row in found]
 
         return self._asked(ask)
 
@@ -205,7 +207,7 @@ class RowsInDatabase:
     def _rows(self, statement: object, limit: int) -> list[OutboxRow]:
         found = self._connected().execute(statement, {"most": limit}).all()  # type: ignore[call-overload]
         self._connected().rollback()
-        return [OutboxRow(*row) for row in found]
+        return [_sound(OutboxRow(*row)) for row in found]
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -243,6 +245,11 @@ def rows_over(driver: str, database: str | None, connect: Callable[[], object]) 
     return RowsInDatabase(create_engine(URL.create(driver, database=database), creator=connect))
 
 
+def _sound(row: OutboxRow) -> OutboxRow:
+    """A row whose time is one: a column of SQLite takes anything."""
+    return row if written_at(row.created_at) is not None else replace(row, created_at=None)
+
+
 class RowsInThread:
     """Implements `ports.outbox.RowStore`: `RowsInDatabase` in a thread of its own, one call after another.
 
@@ -255,6 +262,7 @@ class RowsInThread:
     ) -> None:
         self._rows = rows
         self._sleep = sleep
+        self._is_closed = False
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         Thread(target=self._work, name="outbox", daemon=True).start()
 
@@ -275,10 +283,15 @@ class RowsInThread:
         return await self._do(self._rows.count)
 
     async def close(self) -> None:
-        await asyncio.wait([asyncio.ensure_future(self._do(self._rows.close))], timeout=CLOSE_S)
-        self._jobs.put(None)
+        if not self._is_closed:
+            closing = asyncio.ensure_future(self._do(self._rows.close))
+            await asyncio.wait([closing], timeout=CLOSE_S)
+            self._is_closed = True
+            self._jobs.put(None)
 
     async def _do(self, call: Callable[[], R]) -> R:
+        if self._is_closed:
+            raise RowsAway("its connection is closed")
         answer: Future[R] = Future()
         self._jobs.put(partial(_answer, answer, call))
         return await asyncio.wrap_future(answer)

@@ -157,3 +157,23 @@ async def test_a_file_with_other_tables_is_shared_where_an_outbox_is_among_them(
         await ledger.open(now=NOW)
         await ledger.close()
         assert application.execute("select count(*) from document").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("create table event (id text)", "names of the ledger's: event"),
+        ("create table alembic_version (version_num text)", "version_table"),
+    ],
+)
+async def test_a_shared_file_whose_names_are_taken_is_refused_as_it_is(
+    tmp_path: Path, statement: str, says: str
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "app.db")) as application:
+        application.execute("create table surehook_outbox (id text)")
+        application.execute(statement)
+        before = application.execute("select name from sqlite_master").fetchall()
+        with pytest.raises(SettingsError) as caught:
+            await SqliteLedger(str(tmp_path / "app.db"), beside="surehook_outbox").open(now=NOW)
+        assert says in f"{caught.value} {caught.value.hint}"
+        assert application.execute("select name from sqlite_master").fetchall() == before

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
+from collections.abc import Iterable
 
 from surehook.core.errors import SettingsError
 from surehook.ledgers.migrations.head import HEAD
@@ -34,6 +36,7 @@ WRITER = (
 )
 READER = (*_EVERY, "query_only = on")
 _FULL = 2
+_TABLE = re.compile(r"CREATE TABLE \"?(\w+)")
 
 
 def open_writer(session: SqliteSession, beside: str | None) -> None:
@@ -77,6 +80,12 @@ def revision(session: SqliteSession, beside: str | None = None) -> str | None:
             )
             raise SettingsError(KEY, "the file is another program's database", hint=hint)
         return None
+    if beside is not None and not session.value(named, ("node",)):
+        raise SettingsError(
+            KEY,
+            "`alembic_version` is the application's, and the ledger needs that name",
+            hint='context.configure(…, version_table="app_version") in the application\'s env.py',
+        )
     found: str | None = session.value("select version_num from alembic_version")
     return found
 
@@ -90,6 +99,8 @@ def _migrate(session: SqliteSession, beside: str | None) -> None:
 
     with session.writing():
         if revision(session, beside) == current:
+            if current is None:
+                _check_names(session, script(None))
             for statement in script(current):
                 if current is not None and _may_take_long(statement):
                     log.info(
@@ -101,6 +112,18 @@ def _migrate(session: SqliteSession, beside: str | None) -> None:
                 session.rows(statement)
     if current is not None:
         log.info("the schema is at %s", HEAD)
+
+
+def _check_names(session: SqliteSession, statements: Iterable[str]) -> None:
+    """Refuse a file in which an application has tables of the names that the ledger needs."""
+    there = {name for (name,) in session.rows("select name from sqlite_master where type = 'table'")}
+    needed = {found[1] for statement in statements if (found := _TABLE.match(statement)) is not None}
+    if taken := sorted(there & needed):
+        raise SettingsError(
+            KEY,
+            f"the file has tables of the application's with the names of the ledger's: {', '.join(taken)}",
+            hint="give the ledger a file of its own, and let `surehook outbox run` read the application's",
+        )
 
 
 def _may_take_long(statement: str) -> bool:
