@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -73,21 +78,30 @@ def test_what_waits_is_published_and_what_is_refused_is_put_aside(surehook: Run,
     taken = answer(202, [{"id": ids[0], "deliveries": 1}, refusal])
     with fake_api(**{"POST /v1/events/batch": taken}) as api:
         ran = surehook("outbox", "flush", *DATABASE, "--server", api.url, "--api-key", KEY)
-    assert (ran.code, ran.out) == (0, "")
-    assert ran.err.endswith("1 published, 1 put aside\n") and "unknown_tenant" in ran.err
+    assert (ran.code, ran.out) == (8, "")
+    assert (
+        ran.err.endswith("1 published, 1 put aside\n") and f"put aside: {ids[1]}, unknown_tenant" in ran.err
+    )
     (row,) = surehook("outbox", "list", *DATABASE, "--refused", "--json").json["data"]
     assert (row["id"], row["code"]) == (ids[1], "unknown_tenant")
     assert "unknown_tenant" in surehook("outbox", "list", *DATABASE, "--refused").out
     assert surehook("outbox", "retry", *DATABASE).err == "wait again: 1\n"
     assert surehook("outbox", "list", *DATABASE, "--refused").err == "nothing was put aside\n"
-    assert surehook("outbox", "prune", *DATABASE, "--older", "0s").err == "deleted: 0\n"
+    assert surehook("outbox", "prune", *DATABASE, "--older", "0s", "--yes").err == "deleted: 0\n"
+    asked = surehook("outbox", "prune", *DATABASE, "--older", "0s")
+    assert asked.code == 2 and "add --yes" in asked.err
 
 
-def test_mistakes_are_named(surehook: Run) -> None:
+def test_mistakes_are_named(surehook: Run, tmp_path: Path) -> None:
     ran = surehook("outbox", "status")
     assert ran.code == 2 and "SUREHOOK_OUTBOX_URL" in ran.err
     ran = surehook("outbox", "status", *DATABASE)
-    assert ran.code == 6 and "surehook outbox upgrade" in ran.err
+    assert ran.code == 2 and "there is no file app.db" in ran.err
+    assert not (tmp_path / "app.db").exists()
+    sqlite3.connect(tmp_path / "app.db").close()
+    for command in ("status", "run", "flush"):
+        ran = surehook("outbox", command, *DATABASE)
+        assert ran.code == 6 and "surehook outbox upgrade" in ran.err
     ran = surehook("outbox", "status", "--database", "oracle://user:secret@host/x")
     assert ran.code == 2 and "secret" not in ran.err
 
@@ -97,4 +111,39 @@ def test_the_table_may_be_a_setting(surehook: Run) -> None:
     assert surehook("outbox", "upgrade", env=env).code == 0
     assert surehook("outbox", "status", "--json", env=env).json["waiting"] == 0
     assert surehook("outbox", "status", "--table", "others", env=env).code == 6
+    ledger = {"SUREHOOK_OUTBOX_TABLE": "app_outbox", "SUREHOOK_DATABASE_URL": "sqlite:///app.db"}
+    assert surehook("outbox", "status", "--json", env=ledger).json["waiting"] == 0
     assert "CREATE TABLE app_outbox (" in surehook("outbox", "ddl", env=env).out
+
+
+def begun(tables: Path, command: str, url: str) -> subprocess.Popen[str]:
+    words = ["outbox", command, "--database", f"sqlite:///{tables}", "--server", url, "--api-key", KEY]
+    return subprocess.Popen([sys.executable, "-m", "surehook", *words], stderr=subprocess.PIPE, text=True)
+
+
+def test_run_publishes_what_comes_later_and_ends_well_when_it_is_told_to(tables: Path) -> None:
+    taken = answer(202, [{"id": "evt_1", "deliveries": 1}])
+    with fake_api(**{"POST /v1/events/batch": taken}) as api:
+        process = begun(tables, "run", api.url)
+        assert process.stderr is not None and "publishing to" in process.stderr.readline()
+        put(tables, "document.signed")
+        until = time.monotonic() + 20
+        with contextlib.closing(sqlite3.connect(tables)) as connection:
+            while connection.execute("select count(*) from surehook_outbox").fetchone() != (0,):
+                assert time.monotonic() < until
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        process.stderr.close()
+    assert (process.wait(), said) == (0, "1 published, 0 put aside\n")
+
+
+def test_a_flush_that_is_told_to_stop_says_that_rows_wait(tables: Path) -> None:
+    put(tables, "document.signed")
+    with fake_api(**{"POST /v1/events/batch": answer(503)}) as api:
+        process = begun(tables, "flush", api.url)
+        assert process.stderr is not None and "rows wait" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        process.stderr.close()
+    assert process.wait() == 130
+    assert "not everything is published: it was told to stop" in said

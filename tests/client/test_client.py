@@ -374,3 +374,31 @@ def test_requests_beyond_the_bound_wait_their_turn() -> None:
         asyncio.run(main(server.url))
     assert len(server.heard) == 10
     assert server.connections <= 2
+
+
+def test_a_list_that_never_ends_is_no_list_of_ours(twin: Any) -> None:
+    with stand_in(answer(200, {"data": [], "next": "c1"})) as server:
+        twin.make(server.url)
+        with pytest.raises(Refused, match="no surehook server gives"):
+            twin.do(lambda c: c.pages("/v1/deliveries"))
+    assert len(server.heard) == 2
+
+
+@pytest.mark.parametrize("wish", ["\xb2", "1e400", "9" * 400, "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_wish_for_a_pause_that_is_no_number_is_passed_over(twin: Any, wish: str) -> None:
+    busy = answer(503, {"code": "overloaded", "detail": "full"}).replace(
+        b"content-type", b"retry-after: " + wish.encode("latin-1") + b"\r\ncontent-type"
+    )
+    with stand_in(busy, ACCEPTED) as server:
+        twin.make(server.url)
+        assert twin.do(send) == Sent("evt_1", 2)
+    assert twin.slept == [0.05]
+
+
+# Its connections of the first loop are the collector's, who warns.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_serves_one_loop_after_another() -> None:
+    with stand_in(ACCEPTED) as server:
+        client = AsyncClient(server.url)
+        for _ in range(2):
+            assert asyncio.run(send(client)) == Sent("evt_1", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,3 +53,17 @@ def test_names_of_the_ledger_in_a_shared_file_are_left_alone_when_it_is_said() -
     assert [name for name in names if include(name, "table", {})] == ["document", "document_sequence"]
     assert ddl.include_name("event", "table", {})
     assert include("event", "column", {})
+
+
+def test_the_tables_are_printed_where_alembic_has_no_connection() -> None:
+    """`alembic upgrade --sql`."""
+    said = io.StringIO()
+    context = MigrationContext.configure(
+        dialect_name="postgresql", opts={"as_sql": True, "output_buffer": said}
+    )
+    scope: dict[str, Any] = {}
+    with Operations.context(context):
+        exec(compile(examples(PAGE)["alembic_revision"], PAGE, "exec"), scope)
+        scope["upgrade"]()
+    assert "CREATE TABLE surehook_outbox (" in said.getvalue()
+    assert "::bigint << 32" in said.getvalue()

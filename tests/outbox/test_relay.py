@@ -17,7 +17,7 @@ from surehook.core import ids
 from surehook.core.outbox import COLUMNS, OutboxCount, OutboxFigures, OutboxRow
 from surehook.core.outbox_answers import TAKEN, RowAnswer
 from surehook.outbox import stores as stores_module
-from surehook.outbox.relay import AWAY_FIRST_S, COUNT_S, ROWS, TOLD_MOST, FlushGivenUp, Relay
+from surehook.outbox.relay import AWAY_FIRST_S, COUNT_S, ROWS, SILENT_S, TOLD_MOST, FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
 from surehook.ports.outbox import NotPublished, RowsAway
 from tests.outbox.conftest import DRIVERS, OutboxDatabase, database_of
@@ -323,6 +323,91 @@ async def test_who_waits_while_another_reads_is_as_late_as_the_oldest_row_that_w
     reader.release()
 
 
+async def test_others_go_on_behind_any_number_of_tenants_that_rest(db: OutboxDatabase, desk: Desk) -> None:
+    """Each of them has more than one request takes, and a request takes longer than a rest."""
+    monkey = [f"slow{n}" for n in range(40)]
+    insert(
+        db, *((tenant, f'"{tenant} {n}"') for tenant in monkey for n in range(3)), *[("well", '"well"')] * 3
+    )
+    sent: list[int] = []
+
+    async def post(rows: list[OutboxRow]) -> list[RowAnswer]:
+        sent.append(len(rows))
+        desk.clock.now += 0.4
+        return [
+            TAKEN if row.tenant == "well" else RowAnswer(429, "tenant_overloaded", "full", 0.1)
+            for row in rows
+        ]
+
+    desk.relay._publish, desk.relay._limit = post, 3
+    async with running(desk.relay):
+        while desk.relay.published < 3:
+            await desk.clock.has_slept(1) if len(sent) > 100 else await asyncio.sleep(0)
+    assert len(sent) < 100
+
+
+class Unremovable(RowsInDatabase):
+    """A database that gives rows and takes no change: a replica, or a role without the right to delete."""
+
+    def settle(self, published: object, refused: object) -> None:
+        self.release()
+        raise RowsAway("permission denied")
+
+
+async def test_rows_that_cannot_be_removed_are_published_again_less_and_less_often(
+    db: OutboxDatabase,
+) -> None:
+    desk = Desk(Unremovable(create_engine(db.url.replace(f"{db.name}://", f"{DRIVERS[db.name]}://"))))
+    insert(db, ("acme", "0"))
+    async with running(desk.relay):
+        await desk.clock.has_slept(6)
+    assert desk.clock.slept[:6] == [AWAY_FIRST_S * 2**n for n in range(6)]
+    assert desk.told == ["the database cannot be asked: permission denied"]
+
+
+async def test_a_flush_behind_a_lock_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    class Locked:
+        def take(self, limit: int, size: int, resting: object) -> None:
+            answers.wait()
+
+        def close(self) -> None:
+            """It is not reached while `take` waits."""
+
+    monkeypatch.setattr(stores_module, "CLOSE_S", 0.01)
+    locked: Any = Locked()
+    clock = Clock()
+    relay = Relay(
+        RowsInThread(locked, sleep=clock.sleep), Server().post,
+        sleep=clock.sleep, monotonic=lambda: clock.now, tell=print,
+    )  # fmt: skip
+    with pytest.raises(FlushGivenUp, match="does not answer"):
+        await relay.flush(patience_s=0.01)
+    answers.set()
+
+
+@pytest.mark.parametrize("column", ["fields", "subject"])
+async def test_a_blob_without_a_byte_is_put_aside_and_holds_nobody_up(tmp_path: Path, column: str) -> None:
+    for db in database_of("sqlite", tmp_path):
+        insert(db, ("acme", "0"), ("acme", "1"))
+        db.ask(f"UPDATE surehook_outbox SET {column} = x'' WHERE payload = '0'")
+        desk = Desk(RowsInDatabase(create_engine(db.url)))
+        await desk.run()
+        assert (desk.relay.published, desk.relay.refused) == (1, 1)
+
+
+def test_the_lock_beside_a_database_is_of_who_owns_that(tmp_path: Path) -> None:
+    for db in database_of("sqlite", tmp_path):
+        (tmp_path / "app.db").chmod(0o660)
+        store = RowsInDatabase(create_engine(db.url))
+        store.take(1, 1, ())
+        lock = tmp_path / "app.db-outbox"
+        assert lock.stat().st_mode & 0o777 == 0o660
+        assert lock.stat().st_uid == (tmp_path / "app.db").stat().st_uid
+        store.close()
+
+
 @pytest.mark.parametrize("written", ["'yesterday'", "1e400", "-5", str(2**62)])
 async def test_a_time_that_is_none_breaks_nothing(tmp_path: Path, written: str) -> None:
     for db in database_of("sqlite", tmp_path):
@@ -367,6 +452,9 @@ async def test_a_database_that_does_not_answer_holds_no_stop(monkeypatch: pytest
     )  # fmt: skip
     async with running(relay):
         await asyncio.get_running_loop().run_in_executor(None, taking.wait)
+        assert not relay.figures(0).is_troubled
+        clock.now += SILENT_S + 1
+        assert relay.figures(0).is_troubled
     answers.set()
 
 

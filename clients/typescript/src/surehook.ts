@@ -15,6 +15,12 @@ export class Refused extends Error {
   }
 }
 
+/** NaN and infinities are no JSON, and would be sent as null. */
+function finite(name: string, value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name}: ${value} is no JSON`);
+  return value;
+}
+
 /** The problem of an answer; an answer of another program, such as a proxy's page, has none. */
 function refusal(status: number, error: unknown): Refused {
   if (typeof error === "object" && error !== null && "code" in error) return new Refused(error as Problem);
@@ -44,6 +50,7 @@ export class Surehook {
    * idempotency key of yours it gets one. Throws Refused, and what `fetch` throws.
    */
   async send(event: NewEvent, idempotencyKey: string = crypto.randomUUID()): Promise<Accepted> {
+    JSON.stringify(event, finite);
     const until = Date.now() + this.#patienceMs;
     for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 2_000)) {
       let askedMs = 0;

@@ -26,7 +26,7 @@ Version = Annotated[str, Meta(max_length=limits.VERSION_CHARS)]
 
 
 class NewEvent(Struct, forbid_unknown_fields=True):
-    """The body of a publication, as the document shows it; `core.envelope` reads it."""
+    """An event to publish."""
 
     tenant: Annotated[str, Meta(max_length=limits.TENANT_CHARS)]
     type: Annotated[str, Meta(max_length=limits.EVENT_TYPE_CHARS)]

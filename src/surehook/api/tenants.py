@@ -17,8 +17,7 @@ from surehook.core.json_text import quoted
 from surehook.delivery import tenants
 
 HINT_TENANTS = 50  # a misspelt name is compared with so many
-TENANT_PATTERN = r"\A[a-z0-9_-]{1,64}\Z"
-TenantId = Annotated[str, Meta(pattern=TENANT_PATTERN, description="1 to 64 of a-z, 0-9, _ and -.")]
+TenantId = Annotated[str, Meta(pattern=limits.TENANT_PATTERN, description="1 to 64 of a-z, 0-9, _ and -.")]
 TenantName = Annotated[
     str, Meta(min_length=1, max_length=limits.TEXT_CHARS, description="A name for people.")
 ]

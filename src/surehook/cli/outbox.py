@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from surehook.cli.commands import group
 from surehook.cli.output import ApiObject, Json, document, line, note, print_record
-from surehook.cli.server import Key, Url
+from surehook.cli.server import Key, Url, Yes, confirm
 from surehook.cli.worker_metrics import Metrics, serve_metrics
 from surehook.core.outbox_tables import TABLE
 
 if TYPE_CHECKING:
+    from surehook.cli.errors import CommandError
     from surehook.config import Settings
     from surehook.core.outbox import OutboxRow
     from surehook.outbox.relay import Relay
     from surehook.outbox.stores import RowsInDatabase
+    from surehook.ports.outbox import RowsAway
     from surehook.telemetry.prometheus import OutboxCollector
 
 R = TypeVar("R")
@@ -62,7 +65,7 @@ def ddl(
 @app.command()
 def upgrade(database: Database = None, table: TableName = None) -> None:
     """Create the tables; where they are there already, nothing is done."""
-    made = _ask(database, table, lambda store: store.create())
+    made = _ask(database, table, lambda store: store.create(), makes=True)
     note("the tables are there now" if made else "the tables were there already")
 
 
@@ -73,15 +76,15 @@ def run(
     url: Url = None,
     api_key: Key = None,
     metrics: Metrics = None,
-) -> None:
+) -> int:
     """Publish what is written, until SIGTERM or Ctrl-C. Several may run: one reads, the others stand by."""
-    _publish(_settings(database, table, url, api_key), until_empty=False, metrics=metrics)
+    return _publish(_settings(database, table, url, api_key), until_empty=False, metrics=metrics)
 
 
 @app.command()
-def flush(database: Database = None, table: TableName = None, url: Url = None, api_key: Key = None) -> None:
-    """Publish what waits, and end."""
-    _publish(_settings(database, table, url, api_key), until_empty=True)
+def flush(database: Database = None, table: TableName = None, url: Url = None, api_key: Key = None) -> int:
+    """Publish what waits, and end: with 8 where rows were put aside, with 6 where nothing could be published for 30 s."""
+    return _publish(_settings(database, table, url, api_key), until_empty=True)
 
 
 @app.command()
@@ -144,11 +147,13 @@ def prune(
     older: Annotated[str, typer.Option(help="Put aside so long ago, such as 30d.")],
     database: Database = None,
     table: TableName = None,
+    yes: Yes = False,
 ) -> None:
     """Delete rows that were put aside. What waits is never deleted."""
     from surehook.cli.human_times import clock_ms, duration_s
 
     before = clock_ms() - int(duration_s(older) * 1000)
+    confirm(f"Delete the events that were put aside {older} ago or earlier?", yes=yes)
     note(f"deleted: {_ask(database, table, lambda store: store.prune(before)):,}")
 
 
@@ -173,53 +178,76 @@ def _settings(
     return Settings.load(flags=flags)
 
 
-def _store(settings: Settings) -> RowsInDatabase:
+def _store(settings: Settings, *, makes: bool = False) -> RowsInDatabase:
+    """The rows in the database of the settings: the outbox's own, or the ledger's where servers read the outbox in that.
+    `makes`: a file of SQLite that is not there is made."""
     from surehook.cli.errors import USAGE, CommandError
 
-    if settings.outbox_url is None:
+    url = settings.outbox_url
+    if url is None and settings.outbox_table is not None:
+        url = settings.database_url.partition("?")[0]
+    if url is None:
         raise CommandError(
             "which database?", hint="give --database URL, or set SUREHOOK_OUTBOX_URL", code=USAGE
+        )
+    path = url.partition("///")[2] if url.startswith("sqlite:") else None
+    if path is not None and not makes and not Path(path).exists():
+        raise CommandError(
+            f"there is no file {path}", hint="is the URL right? four slashes: an absolute path", code=USAGE
         )
     from surehook.inbox.sql.engines import engine
     from surehook.outbox.stores import RowsInDatabase
 
-    return RowsInDatabase(engine(settings.outbox_url), table=settings.outbox_table or TABLE)
+    return RowsInDatabase(engine(url), table=settings.outbox_table or TABLE)
 
 
-def _ask(database: str | None, table: str | None, work: Callable[[RowsInDatabase], R]) -> R:
+def _ask(
+    database: str | None, table: str | None, work: Callable[[RowsInDatabase], R], *, makes: bool = False
+) -> R:
     """Do something with the rows. Raises CommandError where the database cannot be asked."""
-    from surehook.cli.errors import UNREACHABLE, CommandError
     from surehook.ports.outbox import RowsAway
 
-    store = _store(_settings(database, table))
+    store = _store(_settings(database, table), makes=makes)
     try:
         return work(store)
     except RowsAway as error:
-        raise CommandError(f"the database says: {error}", hint=_hint(str(error)), code=UNREACHABLE) from None
+        raise _away(error) from None
     finally:
         store.close()
 
 
-def _hint(said: str) -> str:
-    if "schema" in said and "does not exist" in said:
-        return "make the schema first; the application's role needs USAGE on it"
-    if any(part in said for part in ("no such table", "does not exist", "doesn't exist")):
-        return "`surehook outbox upgrade` makes the tables"
-    return "is it running, and is the URL right?"
-
-
-def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = None) -> None:
+def _away(error: RowsAway) -> CommandError:
     from surehook.cli.errors import UNREACHABLE, CommandError
+
+    said = str(error)
+    hint = "is it running, and is the URL right?"
+    if "schema" in said and "does not exist" in said:
+        hint = "make the schema first; the application's role needs USAGE on it"
+    elif "denied" in said:
+        hint = "docs/publishing.md lists the rights of the relay's role"
+    elif _lacks_table(said):
+        hint = "`surehook outbox upgrade` makes the tables; is it the right database?"
+    return CommandError(f"the database says: {said}", hint=hint, code=UNREACHABLE)
+
+
+def _lacks_table(said: str) -> bool:
+    return any(part in said for part in ("no such table", "does not exist", "doesn't exist"))
+
+
+def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = None) -> int:
+    """Publish; the exit code. Raises CommandError where not all is published, or there is nothing to read from."""
+    from surehook.cli.errors import INTERRUPTED, OK, PARTLY, UNREACHABLE, CommandError
     from surehook.outbox.relay import FlushGivenUp
-    from surehook.outbox.running import publish
+    from surehook.outbox.running import FlushStopped, publish
 
     def begun(relay: Relay) -> None:
         if metrics is not None:
             note(f"metrics are at {serve_metrics(_collector(relay), metrics)}")
 
     rows = _store(settings)
+    _check_table(rows, is_patient=not until_empty)
     try:
-        asyncio.run(
+        relay = asyncio.run(
             publish(
                 rows,
                 settings.server_url,
@@ -231,9 +259,22 @@ def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = Non
             )
         )
     except FlushGivenUp as error:
+        code = INTERRUPTED if isinstance(error, FlushStopped) else UNREACHABLE
         raise CommandError(
-            f"not everything is published: {error}", hint="`surehook outbox status`", code=UNREACHABLE
+            f"not everything is published: {error}", hint="`surehook outbox status`", code=code
         ) from None
+    return PARTLY if until_empty and relay.refused else OK
+
+
+def _check_table(rows: RowsInDatabase, *, is_patient: bool) -> None:
+    """Raise CommandError where there is no such table, or, without patience, no database."""
+    from surehook.ports.outbox import RowsAway
+
+    try:
+        rows.waiting(1)
+    except RowsAway as error:
+        if not is_patient or _lacks_table(str(error)):
+            raise _away(error) from None
 
 
 def _collector(relay: Relay) -> OutboxCollector:

@@ -72,6 +72,8 @@ def greet(settings: Settings, address: str, new_key: str | None, *, is_new: bool
     for name, shown in (("broker_url", "broker   "), ("redis_url", "redis    ")):
         if getattr(settings, name) is not None:
             note(f"  {shown} {settings.shown(name)}  ({settings.origin(name)})")
+    if settings.outbox_table is not None and settings.role != "worker":
+        note(f"  outbox    {settings.outbox_table}  ({settings.origin('outbox_table')})")
     if settings.role != "all" or settings.processes > 1:
         lane = "" if settings.lane == "both" else f", lane {settings.lane}"
         note(f"  role      {settings.role}{lane}, processes: {settings.processes}")

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Self, Unpack
 
-from surehook.client.base import BaseClient
+from surehook.client.base import BaseClient, following
 from surehook.client.calls import Sent, ServerUrl
 from surehook.client.errors import Refused
 from surehook.client.fields import SendFields
@@ -155,7 +155,7 @@ class AsyncClient(BaseClient):
                 yield entry
             if page.next is None:
                 return
-            given["cursor"] = page.next
+            given["cursor"] = following(given, page.next)
 
     async def close(self) -> None:
         """Close idle connections. The client may be used again."""

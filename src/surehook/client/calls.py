@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,6 +19,8 @@ from surehook.core.limits import IDEMPOTENCY_KEY_CHARS as KEY_CHARS_MAX
 
 BATCH_EVENTS_MAX = 1_000  # the server's bound
 BATCH_BYTES_MAX = 7 * 1024 * 1024  # below the server's 8 MiB, with air for the brackets
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the last: nested too deep
+CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 WAIT_FIRST_S, WAIT_MAX_S = 0.1, 2.0  # between repeats: soon at first, then gently
 
 
@@ -156,18 +159,19 @@ def read(answer: HttpAnswer, type: object = Any) -> Any:
             f"the answer is not as this version of surehook knows it: {error}",
             hint="upgrade surehook here, or read the answer as JSON: client.call(method, path)",
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _foreign(answer.status) from None
+    except UNREADABLE:
+        raise foreign(answer.status) from None
 
 
 def refusal(status: int, body: bytes) -> Refused:
     """The problem document of an answer as an error."""
     try:
         problem = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _foreign(status)
-    if not isinstance(problem, dict) or "code" not in problem:
-        return _foreign(status)
+    except UNREADABLE:
+        return foreign(status)
+    # Others have a `code` too, and mean something else: a number, words.
+    if not isinstance(problem, dict) or not CODE.fullmatch(str(problem.get("code", ""))):
+        return foreign(status)
     return problem_error(status, problem)
 
 
@@ -182,7 +186,7 @@ def sent_each(values: object, count: int) -> list[Sent | Refused]:
     """The answers of a batch of `count` events in order: sent, or the problem of that one event. Raises Refused where they are
     no such answers: an event without one would be lost unseen."""
     if not isinstance(values, list) or len(values) != count:
-        raise _foreign(202)
+        raise foreign(202)
     try:
         return [
             msgspec.convert(value, Sent)
@@ -191,7 +195,7 @@ def sent_each(values: object, count: int) -> list[Sent | Refused]:
             for value in values
         ]
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise _foreign(202) from None
+        raise foreign(202) from None
 
 
 def wait_before_repeat(
@@ -217,7 +221,7 @@ def is_doubtful(error: Refused | Unreachable) -> bool:
 def retry_after_s(answer: HttpAnswer) -> float | None:
     """The server's wish in whole seconds (it never sends a date)."""
     written = answer.headers.get("retry-after", "")
-    return float(written) if written.isdigit() else None
+    return float(written) if written.isascii() and written.isdigit() and len(written) < 10 else None
 
 
 def _batch(lines: list[bytes]) -> ApiCall:
@@ -225,7 +229,7 @@ def _batch(lines: list[bytes]) -> ApiCall:
     return ApiCall("POST", "/v1/events/batch", body, repeatable=True, events=len(lines))
 
 
-def _foreign(status: int) -> Refused:
+def foreign(status: int) -> Refused:
     return Refused(
         status,
         "not_surehook",

@@ -25,8 +25,7 @@ from surehook.core import idempotency, ids
 from surehook.core.envelope import digest_of
 from surehook.core.errors import Problem
 from surehook.core.instants import DAY_MS, render_optional
-from surehook.core.limits import TENANT_CHARS
-from surehook.core.published import EventIn, decode_event, decode_item, split_batch
+from surehook.core.published import EventIn, check_tenant, decode_event, decode_item, split_batch
 
 URL = "http://recording.invalid"
 RETENTION_MS = 30 * DAY_MS  # of a server with nothing set
@@ -65,6 +64,10 @@ class Recording:
         self._known: dict[str, tuple[bytes, str]] = {}
 
     def fail(self, error: ClientError, times: int) -> None:
+        if not isinstance(error, ClientError):
+            raise TypeError(
+                f"clients raise a ClientError, such as Unreachable(…), and no {type(error).__name__}"
+            )
         self._failures += [error] * times
 
     def answer(self, call: ApiCall) -> HttpAnswer:
@@ -95,8 +98,7 @@ class Recording:
     def _take(self, event: EventIn, key: str | None) -> Mapping[str, object]:
         """Record an event, once. Raises Problem where a server would, as far as it needs no endpoints and schemas for that."""
         digest, given = digest_of(event), None if event.id is None else ids.text(ids.EVENT, event.id)
-        if not 1 <= len(event.tenant) <= TENANT_CHARS:
-            raise Problem("unknown_tenant", "there is no such tenant", field="tenant")
+        check_tenant(event.tenant)
         if event.id is not None:
             idempotency.check_event_id(event.id, now_ms=self._now_ms(), retention_ms=RETENTION_MS)
         names = [name for name in (given, key and f"{event.tenant} {key}") if name is not None]

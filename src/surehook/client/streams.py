@@ -21,12 +21,15 @@ class Streams:
     def __init__(self, server: ServerUrl, timeout_s: float, connections: int) -> None:
         self._server = server
         self._timeout_s = timeout_s
+        self._bound = connections
         self._turns = asyncio.Semaphore(connections)  # so there are never more idle ones either
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: list[Connection] = []
 
     async def exchange(self, call: ApiCall, headers: Mapping[str, str]) -> HttpAnswer:
         """One request, one answer. Raises Unreachable."""
         data = render(call.method, self._server.prefix + call.path, headers, call.body)
+        self._of_this_loop()
         async with self._turns:
             while True:
                 answer = await self._attempt(call, data)
@@ -36,6 +39,13 @@ class Streams:
     def close(self) -> None:
         while self._idle:
             self._idle.pop()[1].close()
+
+    def _of_this_loop(self) -> None:
+        """Forget connections of a loop that has ended, as of an earlier `asyncio.run`: they ended with it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._turns = loop, asyncio.Semaphore(self._bound)
+            self._idle.clear()
 
     async def _attempt(self, call: ApiCall, data: bytes) -> HttpAnswer | None:
         """None: a kept connection had been closed by the server before it heard anything."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, Unpack
 
-from surehook.client.base import BaseClient
+from surehook.client.base import BaseClient, following
 from surehook.client.calls import Sent, ServerUrl
 from surehook.client.errors import Refused
 from surehook.client.fields import SendFields
@@ -111,7 +111,7 @@ class BlockingClient(BaseClient):
             yield from page.data
             if page.next is None:
                 return
-            given["cursor"] = page.next
+            given["cursor"] = following(given, page.next)
 
     def close(self) -> None:
         """Close idle connections. The client may be used again."""

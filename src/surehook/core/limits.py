@@ -66,6 +66,7 @@ IDEMPOTENCY_KEPT_S = 24 * 3600  # the shortest time a key is remembered
 # -- texts of management -----------------------------------------------------------------------------------
 
 TENANT_CHARS = 64  # a tenant's id stands in every row and every key
+TENANT_PATTERN = r"\A[a-z0-9_-]{1,64}\Z"
 DESCRIPTION_CHARS = 1_024  # a paragraph: descriptions and notes
 
 # -- endpoints --------------------------------------------------------------------------------------------

@@ -122,8 +122,12 @@ def event_of(row: OutboxRow) -> EventIn | Problem:
     """The row's event, or the reason why no server would take it: anybody with the right to insert may have written it."""
     if row.payload is None:
         return Problem("body_too_large", "the row is larger than any event", field="data", status=413)
-    texts = (row.id, row.tenant, row.type, row.payload, row.subject or "", row.fields or "")
-    if not all(isinstance(text, str) for text in texts) or not isinstance(row.sequence, int | None):
+    texts, others = (row.id, row.tenant, row.type, row.payload), (row.subject, row.fields)
+    if (
+        not all(isinstance(text, str) for text in texts)
+        or not all(isinstance(text, str | None) for text in others)
+        or not isinstance(row.sequence, int | None)
+    ):
         return Problem("wrong_type", "a column holds something else than text or a number")
     try:
         return whole(decode_item(item_of(row)), row.payload.encode())

@@ -12,7 +12,7 @@ from surehook.core.outbox import OutboxRow
 NOT_ITS_FAULT = (401, 403, 404, 408, 429)
 # For which a tenant's rows rest, where the server does not say.
 REST_S = 1.0
-REASON_CHARS = 1_000
+CODE_CHARS, REASON_CHARS = 64, 1_000
 
 
 class RowAnswer(Struct, frozen=True, gc=False):
@@ -42,8 +42,11 @@ class RefusedRow(Struct, frozen=True, gc=False):
 
 def refused_row(position: int, code: str, reason: str) -> RefusedRow:
     """A refusal whose reason every database can store: parts of a payload may stand in it."""
-    clean = reason.encode(errors="replace").decode().replace("\x00", "\ufffd")
-    return RefusedRow(position, code, clean[:REASON_CHARS])
+    return RefusedRow(position, _storable(code, CODE_CHARS), _storable(reason, REASON_CHARS))
+
+
+def _storable(text: str, chars: int) -> str:
+    return text[:chars].encode(errors="replace").decode().replace("\x00", "\ufffd")
 
 
 class TenantRest(Struct, frozen=True, gc=False):

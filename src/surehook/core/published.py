@@ -10,6 +10,7 @@ Speed matters here, since every accepted event passes. Costly checks run only on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -21,6 +22,14 @@ from surehook.core.idempotency import check_key
 from surehook.core.json_pieces import PIECE
 from surehook.core.steps import Steps, at_once
 from surehook.core.subscription import check_event_type
+
+
+def check_tenant(tenant: str) -> str:
+    """The id itself. Raises Problem `unknown_tenant` for one that no tenant can have."""
+    if re.fullmatch(limits.TENANT_PATTERN, tenant, re.ASCII) is None:
+        hint = f"its id has 1 to {limits.TENANT_CHARS} of a-z, 0-9, _ and -"
+        raise Problem("unknown_tenant", "no tenant can be called so", field="tenant", hint=hint)
+    return tenant
 
 
 class EventIn(Struct, frozen=True, gc=False):

@@ -10,6 +10,6 @@ what the application uses already.
 """
 
 from surehook.core.errors import Problem
-from surehook.outbox.outbox import Outbox
+from surehook.outbox.outbox import Outbox, PutFields
 
-__all__ = ["Outbox", "Problem"]
+__all__ = ["Outbox", "Problem", "PutFields"]

@@ -39,12 +39,12 @@ class DialectOfConnection(Protocol):
 
 
 class MigratedConnection(Protocol):
-    """A connection of SQLAlchemy, as `op.get_bind()` gives it."""
+    """A connection of SQLAlchemy, as `op.get_bind()` gives it: also one that prints (`alembic upgrade --sql`)."""
 
     @property
     def dialect(self) -> DialectOfConnection: ...
     @property
-    def exec_driver_sql(self) -> Callable[[str], object]: ...
+    def execute(self) -> Callable[..., object]: ...
 
 
 def statements(dialect: str, table: str = TABLE, *, down: bool = False) -> list[str]:
@@ -62,14 +62,18 @@ def statements(dialect: str, table: str = TABLE, *, down: bool = False) -> list[
 
 def upgrade(connection: MigratedConnection, table: str = TABLE) -> None:
     """Make the tables."""
+    from surehook.outbox.stores import defining
+
     for statement in statements(connection.dialect.name, table):
-        connection.exec_driver_sql(statement)
+        connection.execute(defining(statement))
 
 
 def downgrade(connection: MigratedConnection, table: str = TABLE) -> None:
     """Remove the tables with everything in them: flush the outbox first."""
+    from surehook.outbox.stores import defining
+
     for statement in statements(connection.dialect.name, table, down=True):
-        connection.exec_driver_sql(statement)
+        connection.execute(defining(statement))
 
 
 def include_names(*, table: str = TABLE, ledger: bool = False) -> IncludeName:

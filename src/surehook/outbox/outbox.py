@@ -11,10 +11,9 @@ from surehook.core import ids
 from surehook.core.errors import Problem
 from surehook.core.event_fields import EventFields
 from surehook.core.json_value import encode_value
-from surehook.core.limits import TENANT_CHARS
 from surehook.core.outbox import aggregate_of, fields_of, item, whole
 from surehook.core.outbox_tables import TABLE, check_table
-from surehook.core.published import decode_item
+from surehook.core.published import check_tenant, decode_item
 from surehook.outbox.statements import Statement, insert, insert_numbered
 from surehook.outbox.transactions import AwaitedTransaction, BlockingTransaction, Foreign, awaited, blocking
 
@@ -143,9 +142,7 @@ def _checked_tenant(tenant: str | None) -> str:
         )
     if not isinstance(tenant, str):
         raise Problem("wrong_type", "the tenant is no text", field="tenant")
-    if not 1 <= len(tenant) <= TENANT_CHARS or "\x00" in tenant:
-        raise Problem("too_long", f"a tenant's id has 1 to {TENANT_CHARS} characters", field="tenant")
-    return tenant
+    return check_tenant(tenant)
 
 
 def _encoded(data: object) -> bytes:

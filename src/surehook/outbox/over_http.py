@@ -12,7 +12,11 @@ from surehook.core.outbox_answers import TAKEN, RowAnswer
 from surehook.ports.outbox import NotPublished
 
 # Of a request as a whole: anything else is about the address, the key or the server.
-ABOUT_ROWS = (400, 413, 422)
+ABOUT_ROWS = frozenset({
+    "invalid_json", "wrong_type", "bad_text", "duplicate_key", "number_out_of_range", "too_deep", "too_many_events",
+    "body_too_large",
+})  # fmt: skip
+TOO_LARGE = 413  # also of a proxy before the server: half of the rows may pass it
 
 
 class OverHttp:
@@ -28,7 +32,10 @@ class OverHttp:
         except Unreachable as error:
             raise NotPublished(str(error)) from error
         except Refused as error:
-            is_about_rows = error.status in ABOUT_ROWS and error.code != "not_surehook"
+            if error.code == "tenant_overloaded":
+                # Nobody's were let in, so all are of tenants that have their part of the line.
+                return [_answer(error)] * len(rows)
+            is_about_rows = error.code in ABOUT_ROWS or (error.status == TOO_LARGE and len(rows) > 1)
             raise NotPublished(str(error), _answer(error) if is_about_rows else None) from error
         return [TAKEN if isinstance(each, Sent) else _answer(each) for each in answers]
 

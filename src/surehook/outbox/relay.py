@@ -13,21 +13,25 @@ and itself.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from surehook.core import limits
 from surehook.core.errors import Problem, SurehookError
 from surehook.core.outbox import OutboxCount, OutboxFigures, OutboxRow, event_of, waited_s
-from surehook.core.outbox_answers import RefusedRow, TenantRest, refused_row, settlement
+from surehook.core.outbox_answers import RefusedRow, refused_row, settlement
+from surehook.outbox.resting import TenantRests
 from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
 
+R = TypeVar("R")
 ROWS = 500  # published together …
 SIZE = limits.BATCH_BODY_BYTES // 4  # … and characters of their payloads, of which each may be four bytes
 IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.25  # between looks that find nothing
 STANDBY_S = 0.5  # between looks while another one reads
 AWAY_FIRST_S, AWAY_MOST_S = 0.2, 15.0  # between tries while the server or the database is away
 TOLD_MOST = 10  # rows of one request that were put aside
-RESTING_MOST = 1_000  # tenants that rest at one time; beyond, everybody does for a moment
+SILENT_S = 10.0  # of a database that does not answer, after which the figures say so
 COUNT_S = 15.0  # between two counts of what waits, which walk over it
 
 
@@ -54,8 +58,7 @@ class Relay:
         self._monotonic = monotonic
         self._tell = tell
         self._limit = ROWS
-        self._resting: dict[str, float] = {}  # tenants, and until when
-        self._told: dict[str, str] = {}  # tenants that rest until something of theirs is published, and why
+        self._rests = TenantRests()
         self._trouble: str | None = None
         self._is_database_away = False
         self._idle_s, self._away_s = IDLE_FIRST_S, AWAY_FIRST_S
@@ -63,6 +66,7 @@ class Relay:
         self._count = OutboxCount(0, 0, None)
         self._count_at = 0.0  # when the next one is due
         self._waits_since: int | None = None  # Unix milliseconds
+        self._asked_at: float | None = None  # while a call of the database is under way
         self.published = 0
         self.refused = 0
 
@@ -74,8 +78,11 @@ class Relay:
             waiting=self._count.waiting,
             aside=self._count.refused,
             lag_s=waited_s(self._waits_since, now_ms),
-            is_troubled=self._trouble is not None,
+            is_troubled=self._trouble is not None or self._is_silent(),
         )
+
+    def _is_silent(self) -> bool:
+        return self._asked_at is not None and self._monotonic() - self._asked_at > SILENT_S
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -93,7 +100,7 @@ class Relay:
         """Publish until nothing is left. Raises FlushGivenUp where nothing could be published for so long."""
         try:
             done, until = 0, self._monotonic() + patience_s
-            while not await self._round(flushing=True):
+            while not await self._round_within(patience_s):
                 if self.published + self.refused > done:
                     done, until = self.published + self.refused, self._monotonic() + patience_s
                 elif self._monotonic() > until:
@@ -103,28 +110,35 @@ class Relay:
         finally:
             await self._store.close()
 
+    async def _round_within(self, patience_s: float) -> bool:
+        try:
+            async with asyncio.timeout(patience_s):
+                return await self._round(flushing=True)
+        except TimeoutError:
+            raise FlushGivenUp("the database does not answer, or somebody holds the table") from None
+
     async def _round(self, *, flushing: bool = False) -> bool:
         """Publish the next rows; True if there were none."""
         try:
             now = self._monotonic()
-            self._resting = {tenant: until for tenant, until in self._resting.items() if until > now}
-            if len(self._resting) > RESTING_MOST:
+            left_out = self._rests.left_out(now)
+            if left_out is None:
                 await self._sleep(IDLE_MOST_S)
                 return False
             if self._counts and now >= self._count_at:
                 self._count_at = now + COUNT_S
                 await self._count_rows()
-            rows = await self._store.take(self._limit, SIZE, tuple(self._resting))
-            self._waits_since = self._oldest(rows)
-            if self._is_database_away:
-                self._back()
+            rows = await self._asked(self._store.take(self._limit, SIZE, left_out))
+            self._waits_since = self._oldest(rows, left_out)
             if rows:
                 await self._take_over(rows)
-            elif rows is None:
-                if flushing and not (await self._store.count()).waiting:
+                return False
+            self._back()
+            if rows is None:
+                if flushing and not (await self._asked(self._store.count())).waiting:
                     return True  # the other one has done it
                 await self._sleep(STANDBY_S)
-            elif self._resting:
+            elif left_out:
                 await self._store.release()
                 await self._sleep(IDLE_MOST_S)
             else:
@@ -137,14 +151,22 @@ class Relay:
     async def _count_rows(self) -> None:
         """Count for the metrics. Rows that are too many to be counted in time are published all the same."""
         try:
-            self._count = await self._store.count()
+            self._count = await self._asked(self._store.count())
         except RowsAway as error:
             if not self._is_database_away:
                 self._tell(f"rows cannot be counted: {error}")
 
-    def _oldest(self, rows: list[OutboxRow] | None) -> int | None:
+    async def _asked(self, answer: Awaitable[R]) -> R:
+        """The database's answer; `figures` tell of one that does not come."""
+        self._asked_at = self._monotonic()
+        try:
+            return await answer
+        finally:
+            self._asked_at = None
+
+    def _oldest(self, rows: list[OutboxRow] | None, left_out: tuple[str, ...]) -> int | None:
         """When the oldest row that waits was written. Those of another reader and of resting tenants were counted."""
-        counted = self._count.oldest_at if rows is None or self._resting else None
+        counted = self._count.oldest_at if rows is None or left_out else None
         taken = rows[0].created_at if rows else None
         return min((at for at in (taken, counted) if at is not None), default=None)
 
@@ -152,9 +174,9 @@ class Relay:
         good: list[OutboxRow] = []
         faults: list[RefusedRow] = []
         for row in rows:
-            event = event_of(row)
-            if isinstance(event, Problem):
-                faults.append(refused_row(row.position, event.code, event.detail))
+            fault = _fault(row)
+            if fault is not None:
+                faults.append(fault)
             else:
                 good.append(row)
         try:
@@ -170,33 +192,24 @@ class Relay:
                 return
             answers = [error.answer]
         settled = settlement(good, answers)
-        await self._store.settle(settled.published, [*faults, *settled.refused])
+        refused = [*faults, *settled.refused]
+        await self._asked(self._store.settle(settled.published, refused))
         self._waits_since = None
         self._back()
         self.published += len(settled.published)
         self._limit = min(ROWS, self._limit * 2)
-        self._put_aside([*faults, *settled.refused])
+        self._put_aside(refused, {row.position: row.id for row in rows})
         gone = set(settled.published)
-        self._rest(settled.resting, goes_on={row.tenant for row in good if row.position in gone})
+        goes_on = {row.tenant for row in good if row.position in gone}
+        for news in self._rests.rest(settled.resting, goes_on=goes_on, now=self._monotonic()):
+            self._tell(news)
 
-    def _put_aside(self, refused: list[RefusedRow]) -> None:
+    def _put_aside(self, refused: list[RefusedRow], ids: dict[int, str]) -> None:
         self.refused += len(refused)
         for each in refused[:TOLD_MOST]:
-            self._tell(f"put aside: row {each.position}, {each.code}: {each.reason}")
+            self._tell(f"put aside: {ids[each.position]!s:.64}, {each.code}: {each.reason}")
         if len(refused) > TOLD_MOST:
             self._tell(f"put aside: {len(refused) - TOLD_MOST} more")
-
-    def _rest(self, tenants: dict[str, TenantRest], *, goes_on: set[str]) -> None:
-        """Let these tenants rest, and tell of those that did not rest for that reason before."""
-        now = self._monotonic()
-        for tenant in goes_on - tenants.keys():
-            self._told.pop(tenant, None)
-        for tenant, rest in tenants.items():
-            self._resting[tenant] = now + rest.seconds
-            if self._told.get(tenant) != rest.code:
-                self._tell(f"rows of tenant {tenant} wait, {rest.code}: {rest.reason}")
-            if len(self._told) < RESTING_MOST:
-                self._told[tenant] = rest.code
 
     async def _away(self, trouble: str) -> None:
         """Tell of it once, and pause."""
@@ -210,3 +223,12 @@ class Relay:
         if self._trouble is not None:
             self._tell("publishing again")
         self._trouble, self._away_s, self._is_database_away = None, AWAY_FIRST_S, False
+
+
+def _fault(row: OutboxRow) -> RefusedRow | None:
+    """The reason to put a row aside unsent; None: it is an event. Whatever else may be in it stops nobody."""
+    try:
+        event = event_of(row)
+    except Exception as error:
+        return refused_row(row.position, "unreadable_row", f"{type(error).__name__}: {error}")
+    return refused_row(row.position, event.code, event.detail) if isinstance(event, Problem) else None

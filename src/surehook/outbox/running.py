@@ -15,6 +15,10 @@ from surehook.outbox.stores import RowsInDatabase, RowsInThread
 PATIENCE_S = 30.0  # of a flush, in which nothing can be published
 
 
+class FlushStopped(FlushGivenUp):
+    """A flush was told to stop before all was published."""
+
+
 async def publish(
     rows: RowsInDatabase,
     url: str,
@@ -24,9 +28,10 @@ async def publish(
     tell: Callable[[str], None],
     begun: Callable[[Relay], None] = lambda relay: None,
     counts: bool = False,
-) -> None:
+) -> Relay:
     """Publish rows to the server at `url`, until SIGTERM or Ctrl-C, or until nothing waits. `tell` gets sentences for the
-    operator, `begun` the relay before its first row; `counts` as the relay has it. Raises FlushGivenUp."""
+    operator, `begun` the relay before its first row; `counts` as the relay has it. Raises FlushGivenUp, and
+    FlushStopped where a signal came first."""
     loop = asyncio.get_running_loop()
     async with AsyncClient(url, key, patience_s=0) as client:
         store = RowsInThread(rows)
@@ -39,11 +44,13 @@ async def publish(
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, work.cancel)
         if not until_empty:
-            tell(f"publishing to {url}, until SIGTERM or Ctrl-C")
+            keyless = "" if key is not None else " without a key"
+            tell(f"publishing to {url}{keyless}, until SIGTERM or Ctrl-C")
         try:
             await work
         except asyncio.CancelledError:
             if until_empty:
-                raise FlushGivenUp("it was told to stop") from None
+                raise FlushStopped("it was told to stop") from None
         finally:
             tell(f"{relay.published:,} published, {relay.refused:,} put aside")
+    return relay

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,7 +21,7 @@ from threading import Thread
 from typing import TypeVar
 
 from msgspec.structs import replace
-from sqlalchemy import URL, Connection, Engine, bindparam, create_engine, inspect, text
+from sqlalchemy import DDL, URL, Connection, Engine, bindparam, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from surehook.core.outbox import COLUMNS, READ, OutboxCount, OutboxRow, written_at
@@ -95,9 +96,7 @@ class RowsInDatabase:
             database = self._engine.url.database
             if not database or database == ":memory:" or "mode=memory" in database:
                 return True
-            self._lock = os.open(
-                f"{Path(database).resolve()}-outbox", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
+            self._lock = _open_beside(Path(database).resolve())
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -243,6 +242,21 @@ def rows_over(driver: str, database: str | None, connect: Callable[[], object]) 
     """Rows over connections that somebody else makes. `driver`: SQLAlchemy's name of it, such as `postgresql+psycopg`;
     `database`: the file of SQLite."""
     return RowsInDatabase(create_engine(URL.create(driver, database=database), creator=connect))
+
+
+def defining(statement: str) -> DDL:
+    """A statement that makes or removes a table, as SQLAlchemy runs and prints it."""
+    return DDL(statement.replace("%", "%%"))  # type: ignore[no-untyped-call]
+
+
+def _open_beside(database: Path) -> int:
+    """Open the file for the lock, with the rights and the owner of the database: as root made it, its owner takes it too."""
+    like = database.stat()
+    lock = os.open(f"{database}-outbox", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with suppress(OSError):
+        os.fchmod(lock, like.st_mode & 0o666)
+        os.fchown(lock, like.st_uid, like.st_gid)
+    return lock
 
 
 def _sound(row: OutboxRow) -> OutboxRow:

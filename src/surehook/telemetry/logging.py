@@ -17,7 +17,7 @@ from surehook.telemetry.lines import Lines, Records
 ERRORS = frozenset({"engine.failed", "loop.failed"})  # the process stops, or a part of it has
 WARNINGS = (
     "failed", "away", "evicted", "disabled", "failure", "opened", "dead", "overdue", "blocked", "weak",
-    "began", "reached", "refused", "sending_paused", "stalled", "unserved",
+    "began", "reached", "refused", "sending_paused", "stalled", "unserved", "said",
 )  # fmt: skip
 
 

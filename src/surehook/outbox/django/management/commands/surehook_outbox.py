@@ -12,6 +12,7 @@ from surehook.core.errors import SurehookError
 from surehook.host.clock import SystemClock
 from surehook.outbox.running import publish
 from surehook.outbox.stores import RowsInDatabase, rows_over
+from surehook.ports.outbox import RowsAway
 
 WANTED = 'SUREHOOK_OUTBOX = {"url": "http://HOST:PORT", "key": "…"}'
 
@@ -33,6 +34,8 @@ class Command(BaseCommand):
             else:
                 url, key = _server()
                 asyncio.run(publish(rows, url, key, until_empty=options["what"] == "flush", tell=self._tell))
+        except RowsAway as error:
+            raise CommandError(f"{error} (manage.py migrate makes the tables)") from error
         except (SurehookError, ValueError) as error:
             raise CommandError(str(error)) from error
         finally:
