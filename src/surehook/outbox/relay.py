@@ -140,7 +140,8 @@ class Relay:
                 await self._sleep(STANDBY_S)
             elif left_out:
                 await self._store.release()
-                await self._sleep(IDLE_MOST_S)
+                if self._rests.is_all_read():
+                    await self._sleep(IDLE_MOST_S)
             else:
                 return True
         except RowsAway as error:

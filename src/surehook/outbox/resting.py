@@ -1,7 +1,7 @@
 """Tenants whose rows wait because the server asks for it, while the rows of others go on.
 
 Rows are read in the order of their positions. So tenants that rested, and of which nothing was published since, are left out
-of every second reading, whether their rest is over or not: behind any number of them others get their turn. A rest is twice as
+of three readings in four, whether their rest is over or not: behind any number of them others get their turn. A rest is twice as
 long as the one before it, since reading and sending again costs both sides.
 """
 
@@ -15,6 +15,7 @@ from surehook.core.outbox_answers import TenantRest
 
 RESTING_MOST = 1_000  # tenants at one time; beyond, everybody rests for a moment
 REST_MOST_S = 15.0
+TURNS = 4
 
 
 class _Slow(Struct, frozen=True):
@@ -30,15 +31,20 @@ class TenantRests:
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
         self._slow: dict[str, _Slow] = {}
-        self._leaves_out_slow = False
+        self._turn = 0  # of TURNS; in the first one all are read whose rest is over
 
     def left_out(self, now: float) -> tuple[str, ...] | None:
         """Tenants whose rows are not to be read this time; None: so many rest that nothing is."""
         self._until = {tenant: until for tenant, until in self._until.items() if until > now}
         if len(self._until) > RESTING_MOST:
             return None
-        self._leaves_out_slow = not self._leaves_out_slow
-        return tuple(self._until.keys() | (self._slow.keys() if self._leaves_out_slow else ()))
+        self._turn = (self._turn + 1) % TURNS
+        return tuple(self._until.keys() | (self._slow.keys() if self._turn else ()))
+
+    def is_all_read(self) -> bool:
+        """Nothing was found: True if that is true of all whose rest is over. Else the next reading is of these, too."""
+        read, self._turn = self._turn == 0, TURNS - 1
+        return read
 
     def rest(self, tenants: Mapping[str, TenantRest], *, goes_on: set[str], now: float) -> list[str]:
         """Let these tenants rest; of those in `goes_on` something was published. Returns what an operator has not heard yet."""
