@@ -16,6 +16,7 @@ from sqlalchemy import create_engine
 from surehook.core import ids
 from surehook.core.outbox import COLUMNS, OutboxCount, OutboxFigures, OutboxRow
 from surehook.core.outbox_answers import TAKEN, RowAnswer
+from surehook.outbox import running as running_module
 from surehook.outbox import stores as stores_module
 from surehook.outbox.relay import AWAY_FIRST_S, COUNT_S, ROWS, SILENT_S, TOLD_MOST, FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
@@ -372,6 +373,9 @@ async def test_a_flush_behind_a_lock_gives_up(monkeypatch: pytest.MonkeyPatch) -
         def take(self, limit: int, size: int, resting: object) -> None:
             answers.wait()
 
+        def waiting(self, limit: int) -> None:
+            answers.wait()
+
         def close(self) -> None:
             """It is not reached while `take` waits."""
 
@@ -384,6 +388,10 @@ async def test_a_flush_behind_a_lock_gives_up(monkeypatch: pytest.MonkeyPatch) -
     )  # fmt: skip
     with pytest.raises(FlushGivenUp, match="does not answer"):
         await relay.flush(patience_s=0.01)
+    monkeypatch.setattr(running_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(running_module, "PATIENCE_S", 0.01)
+    with pytest.raises(FlushGivenUp, match="does not answer"):
+        await running_module.publish(locked, "http://127.0.0.1:9", None, until_empty=True, tell=print)
     answers.set()
 
 
@@ -513,8 +521,10 @@ async def test_a_row_that_cannot_be_read_is_put_aside_and_holds_nobody_up(
         db.ask("UPDATE surehook_outbox SET payload = x'ff' WHERE position = 1")
         db.ask("UPDATE surehook_outbox SET payload = CAST(x'22ff22' AS TEXT) WHERE position = 2")
         db.ask("UPDATE surehook_outbox SET fields = 7 WHERE position = 3")
+        db.ask("UPDATE surehook_outbox SET id = CAST(x'ff' AS TEXT) WHERE position = 2")
     desk = Desk(stores())
     await desk.run()
+    assert "put aside: " in "".join(desk.told).encode().decode()  # whatever stood there, it can be logged
     codes = [code for _, code, *_ in stores().aside(9)]
     assert codes == (
         ["wrong_type", "bad_text", "invalid_json", "body_too_large"]

@@ -244,8 +244,11 @@ def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = Non
         if metrics is not None:
             note(f"metrics are at {serve_metrics(_collector(relay), metrics)}")
 
+    def unreadable(error: RowsAway) -> None:
+        if until_empty or _lacks_table(str(error)):
+            raise _away(error) from None
+
     rows = _store(settings)
-    _check_table(rows, is_patient=not until_empty)
     try:
         relay = asyncio.run(
             publish(
@@ -256,6 +259,7 @@ def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = Non
                 tell=note,
                 begun=begun,
                 counts=metrics is not None,
+                unreadable=unreadable,
             )
         )
     except FlushGivenUp as error:
@@ -264,17 +268,6 @@ def _publish(settings: Settings, *, until_empty: bool, metrics: str | None = Non
             f"not everything is published: {error}", hint="`surehook outbox status`", code=code
         ) from None
     return PARTLY if until_empty and relay.refused else OK
-
-
-def _check_table(rows: RowsInDatabase, *, is_patient: bool) -> None:
-    """Raise CommandError where there is no such table, or, without patience, no database."""
-    from surehook.ports.outbox import RowsAway
-
-    try:
-        rows.waiting(1)
-    except RowsAway as error:
-        if not is_patient or _lacks_table(str(error)):
-            raise _away(error) from None
 
 
 def _collector(relay: Relay) -> OutboxCollector:

@@ -42,11 +42,12 @@ class RefusedRow(Struct, frozen=True, gc=False):
 
 def refused_row(position: int, code: str, reason: str) -> RefusedRow:
     """A refusal whose reason every database can store: parts of a payload may stand in it."""
-    return RefusedRow(position, _storable(code, CODE_CHARS), _storable(reason, REASON_CHARS))
+    return RefusedRow(position, storable(code, CODE_CHARS), storable(reason, REASON_CHARS))
 
 
-def _storable(text: str, chars: int) -> str:
-    return text[:chars].encode(errors="replace").decode().replace("\x00", "\ufffd")
+def storable(text: object, chars: int) -> str:
+    """So much of a text as can be stored and logged everywhere."""
+    return str(text)[:chars].encode(errors="replace").decode().replace("\x00", "\ufffd")
 
 
 class TenantRest(Struct, frozen=True, gc=False):

@@ -20,7 +20,7 @@ from typing import TypeVar
 from surehook.core import limits
 from surehook.core.errors import Problem, SurehookError
 from surehook.core.outbox import OutboxCount, OutboxFigures, OutboxRow, event_of, waited_s
-from surehook.core.outbox_answers import RefusedRow, refused_row, settlement
+from surehook.core.outbox_answers import RefusedRow, refused_row, settlement, storable
 from surehook.outbox.resting import TenantRests
 from surehook.ports.outbox import NotPublished, Publish, RowsAway, RowStore
 
@@ -31,6 +31,7 @@ IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.25  # between looks that find nothing
 STANDBY_S = 0.5  # between looks while another one reads
 AWAY_FIRST_S, AWAY_MOST_S = 0.2, 15.0  # between tries while the server or the database is away
 TOLD_MOST = 10  # rows of one request that were put aside
+ID_CHARS = 64  # of what may be no id
 SILENT_S = 10.0  # of a database that does not answer, after which the figures say so
 COUNT_S = 15.0  # between two counts of what waits, which walk over it
 
@@ -208,7 +209,7 @@ class Relay:
     def _put_aside(self, refused: list[RefusedRow], ids: dict[int, str]) -> None:
         self.refused += len(refused)
         for each in refused[:TOLD_MOST]:
-            self._tell(f"put aside: {ids[each.position]!s:.64}, {each.code}: {each.reason}")
+            self._tell(f"put aside: {storable(ids[each.position], ID_CHARS)}, {each.code}: {each.reason}")
         if len(refused) > TOLD_MOST:
             self._tell(f"put aside: {len(refused) - TOLD_MOST} more")
 

@@ -11,7 +11,9 @@ from surehook.client.aio import AsyncClient
 from surehook.outbox.over_http import OverHttp
 from surehook.outbox.relay import FlushGivenUp, Relay
 from surehook.outbox.stores import RowsInDatabase, RowsInThread
+from surehook.ports.outbox import RowsAway
 
+LOOK_S = 5.0  # for the first look at the table
 PATIENCE_S = 30.0  # of a flush, in which nothing can be published
 
 
@@ -28,16 +30,18 @@ async def publish(
     tell: Callable[[str], None],
     begun: Callable[[Relay], None] = lambda relay: None,
     counts: bool = False,
+    unreadable: Callable[[RowsAway], None] = lambda error: None,
 ) -> Relay:
     """Publish rows to the server at `url`, until SIGTERM or Ctrl-C, or until nothing waits. `tell` gets sentences for the
-    operator, `begun` the relay before its first row; `counts` as the relay has it. Raises FlushGivenUp, and
-    FlushStopped where a signal came first."""
+    operator, `begun` the relay before its first row; `counts` as the relay has it; `unreadable` gets the error of the first
+    look, and may raise another one to end it all. Raises FlushGivenUp, and FlushStopped where a signal came first."""
     loop = asyncio.get_running_loop()
     async with AsyncClient(url, key, patience_s=0) as client:
         store = RowsInThread(rows)
         relay = Relay(
             store, OverHttp(client), sleep=asyncio.sleep, monotonic=loop.time, tell=tell, counts=counts
         )
+        await _first_look(store, unreadable)
         begun(relay)
         work = asyncio.ensure_future(relay.flush(patience_s=PATIENCE_S) if until_empty else relay.run())
         if threading.current_thread() is threading.main_thread():
@@ -54,3 +58,17 @@ async def publish(
         finally:
             tell(f"{relay.published:,} published, {relay.refused:,} put aside")
     return relay
+
+
+async def _first_look(store: RowsInThread, unreadable: Callable[[RowsAway], None]) -> None:
+    try:
+        async with asyncio.timeout(LOOK_S):
+            await store.look()
+    except TimeoutError:
+        return  # somebody holds the table, or the database is frozen: that may pass
+    except RowsAway as error:
+        try:
+            unreadable(error)
+        except BaseException:
+            await store.close()
+            raise

@@ -296,6 +296,10 @@ class RowsInThread:
     async def count(self) -> OutboxCount:
         return await self._do(self._rows.count)
 
+    async def look(self) -> None:
+        """Raise RowsAway where rows cannot be read."""
+        await self._do(partial(self._rows.waiting, 1))
+
     async def close(self) -> None:
         if not self._is_closed:
             closing = asyncio.ensure_future(self._do(self._rows.close))
