@@ -56,7 +56,9 @@ def observers(
     )
     ledger = "sqlite" if settings.is_sqlite else "postgresql"
     metrics = PrometheusMetrics(
-        partial(snapshot, engine, traffic, connections, pulse, relay, role=settings.role, ledger=ledger),
+        partial(
+            snapshot, engine, traffic, connections, pulse, role=settings.role, ledger=ledger, relay=relay
+        ),
         always=labels,
     )
     return Observers(traffic, disk, pulse, metrics)

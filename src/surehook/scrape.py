@@ -26,10 +26,10 @@ async def snapshot(
     traffic: Traffic,
     callers: Connections,
     pulse: Pulse,
-    relay: Relay | None,
     *,
     role: str,
     ledger: str,
+    relay: Relay | None = None,
 ) -> MetricsSnapshot:
     """Counters as they are, and states as of now."""
     endpoints = await _endpoints(engine)
