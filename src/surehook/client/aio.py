@@ -6,43 +6,21 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeAlias, TypeVar, Unpack
 
+from surehook.client import resources
 from surehook.client.base import BaseClient, following
 from surehook.client.calls import Sent, ServerUrl
 from surehook.client.errors import Refused
 from surehook.client.fields import SendFields
-from surehook.client.resources import (
-    BreakerCalls,
-    DeadLetterCalls,
-    DeliveryCalls,
-    EndpointCalls,
-    EventCalls,
-    EventTypeCalls,
-    LaneCalls,
-    NoticeCalls,
-    Noun,
-    PolicyCalls,
-    ReplayCalls,
-    TenantCalls,
-)
+from surehook.client.resources import Noun
 from surehook.client.streams import Streams
-from surehook.core import effects
-from surehook.core.answers import (
-    AttemptOut,
-    BreakerOut,
-    DeliveryOut,
-    EndpointOut,
-    EventOut,
-    EventTypeOut,
-    LaneOut,
-    NoticeOut,
-    PreviewOut,
-    ReplayOut,
-    SecretOut,
-    TenantOut,
-)
+from surehook.core import answers, effects
 from surehook.core.json_value import JsonObject
+
+T = TypeVar("T")
+Soon: TypeAlias = Coroutine[object, object, T]
+Entries: TypeAlias = AsyncGenerator[T, None]
 
 
 class AsyncClient(BaseClient):
@@ -50,52 +28,48 @@ class AsyncClient(BaseClient):
     `connections` bounds how many requests are under way at once, the others wait their turn."""
 
     tenants = Noun(
-        TenantCalls[
-            Coroutine[object, object, TenantOut],
-            AsyncGenerator[TenantOut, None],
-            Coroutine[object, object, None],
+        resources.TenantCalls[
+            Soon[answers.TenantOut],
+            Entries[answers.TenantOut],
+            Soon[None],
         ]
     )
-    event_types = Noun(
-        EventTypeCalls[Coroutine[object, object, EventTypeOut], AsyncGenerator[EventTypeOut, None]]
-    )
+    event_types = Noun(resources.EventTypeCalls[Soon[answers.EventTypeOut], Entries[answers.EventTypeOut]])
     endpoints = Noun(
-        EndpointCalls[
-            Coroutine[object, object, EndpointOut],
-            AsyncGenerator[EndpointOut, None],
-            Coroutine[object, object, None],
-            Coroutine[object, object, AttemptOut],
-            AsyncGenerator[SecretOut, None],
+        resources.EndpointCalls[
+            Soon[answers.EndpointOut],
+            Entries[answers.EndpointOut],
+            Soon[None],
+            Soon[answers.AttemptOut],
+            Entries[answers.SecretOut],
         ]
     )
     events = Noun(
-        EventCalls[
-            Coroutine[object, object, EventOut],
-            AsyncGenerator[EventOut, None],
-            AsyncGenerator[DeliveryOut, None],
+        resources.EventCalls[
+            Soon[answers.EventOut],
+            Entries[answers.EventOut],
+            Entries[answers.DeliveryOut],
         ]
     )
     deliveries = Noun(
-        DeliveryCalls[
-            Coroutine[object, object, DeliveryOut],
-            AsyncGenerator[DeliveryOut, None],
-            AsyncGenerator[AttemptOut, None],
+        resources.DeliveryCalls[
+            Soon[answers.DeliveryOut],
+            Entries[answers.DeliveryOut],
+            Entries[answers.AttemptOut],
         ]
     )
-    dead_letters = Noun(
-        DeadLetterCalls[Coroutine[object, object, DeliveryOut], AsyncGenerator[DeliveryOut, None]]
-    )
-    replays = Noun(ReplayCalls[Coroutine[object, object, ReplayOut]])
+    dead_letters = Noun(resources.DeadLetterCalls[Soon[answers.DeliveryOut], Entries[answers.DeliveryOut]])
+    replays = Noun(resources.ReplayCalls[Soon[answers.ReplayOut]])
     policies = Noun(
-        PolicyCalls[
-            Coroutine[object, object, JsonObject],
-            AsyncGenerator[JsonObject, None],
-            Coroutine[object, object, PreviewOut],
+        resources.PolicyCalls[
+            Soon[JsonObject],
+            Entries[JsonObject],
+            Soon[answers.PreviewOut],
         ]
     )
-    breakers = Noun(BreakerCalls[Coroutine[object, object, BreakerOut], AsyncGenerator[BreakerOut, None]])
-    lanes = Noun(LaneCalls[AsyncGenerator[LaneOut, None]])
-    notices = Noun(NoticeCalls[AsyncGenerator[NoticeOut, None]])
+    breakers = Noun(resources.BreakerCalls[Soon[answers.BreakerOut], Entries[answers.BreakerOut]])
+    lanes = Noun(resources.LaneCalls[Entries[answers.LaneOut]])
+    notices = Noun(resources.NoticeCalls[Entries[answers.NoticeOut]])
 
     def __init__(
         self,

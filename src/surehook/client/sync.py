@@ -7,40 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, Unpack
 
+from surehook.client import resources
 from surehook.client.base import BaseClient, following
 from surehook.client.calls import Sent, ServerUrl
 from surehook.client.errors import Refused
 from surehook.client.fields import SendFields
-from surehook.client.resources import (
-    BreakerCalls,
-    DeadLetterCalls,
-    DeliveryCalls,
-    EndpointCalls,
-    EventCalls,
-    EventTypeCalls,
-    LaneCalls,
-    NoticeCalls,
-    Noun,
-    PolicyCalls,
-    ReplayCalls,
-    TenantCalls,
-)
+from surehook.client.resources import Noun
 from surehook.client.sockets import Sockets
-from surehook.core import effects
-from surehook.core.answers import (
-    AttemptOut,
-    BreakerOut,
-    DeliveryOut,
-    EndpointOut,
-    EventOut,
-    EventTypeOut,
-    LaneOut,
-    NoticeOut,
-    PreviewOut,
-    ReplayOut,
-    SecretOut,
-    TenantOut,
-)
+from surehook.core import answers, effects
 from surehook.core.json_value import JsonObject
 
 
@@ -136,14 +110,28 @@ class Client(BlockingClient):
     Raises Refused (the server said no) and Unreachable (no answer); ValueError for an unusable url.
     """
 
-    tenants = Noun(TenantCalls[TenantOut, Iterator[TenantOut], None])
-    event_types = Noun(EventTypeCalls[EventTypeOut, Iterator[EventTypeOut]])
-    endpoints = Noun(EndpointCalls[EndpointOut, Iterator[EndpointOut], None, AttemptOut, Iterator[SecretOut]])
-    events = Noun(EventCalls[EventOut, Iterator[EventOut], Iterator[DeliveryOut]])
-    deliveries = Noun(DeliveryCalls[DeliveryOut, Iterator[DeliveryOut], Iterator[AttemptOut]])
-    dead_letters = Noun(DeadLetterCalls[DeliveryOut, Iterator[DeliveryOut]])
-    replays = Noun(ReplayCalls[ReplayOut])
-    policies = Noun(PolicyCalls[JsonObject, Iterator[JsonObject], PreviewOut])
-    breakers = Noun(BreakerCalls[BreakerOut, Iterator[BreakerOut]])
-    lanes = Noun(LaneCalls[Iterator[LaneOut]])
-    notices = Noun(NoticeCalls[Iterator[NoticeOut]])
+    tenants = Noun(resources.TenantCalls[answers.TenantOut, Iterator[answers.TenantOut], None])
+    event_types = Noun(resources.EventTypeCalls[answers.EventTypeOut, Iterator[answers.EventTypeOut]])
+    endpoints = Noun(
+        resources.EndpointCalls[
+            answers.EndpointOut,
+            Iterator[answers.EndpointOut],
+            None,
+            answers.AttemptOut,
+            Iterator[answers.SecretOut],
+        ]
+    )
+    events = Noun(
+        resources.EventCalls[answers.EventOut, Iterator[answers.EventOut], Iterator[answers.DeliveryOut]]
+    )
+    deliveries = Noun(
+        resources.DeliveryCalls[
+            answers.DeliveryOut, Iterator[answers.DeliveryOut], Iterator[answers.AttemptOut]
+        ]
+    )
+    dead_letters = Noun(resources.DeadLetterCalls[answers.DeliveryOut, Iterator[answers.DeliveryOut]])
+    replays = Noun(resources.ReplayCalls[answers.ReplayOut])
+    policies = Noun(resources.PolicyCalls[JsonObject, Iterator[JsonObject], answers.PreviewOut])
+    breakers = Noun(resources.BreakerCalls[answers.BreakerOut, Iterator[answers.BreakerOut]])
+    lanes = Noun(resources.LaneCalls[Iterator[answers.LaneOut]])
+    notices = Noun(resources.NoticeCalls[Iterator[answers.NoticeOut]])
